@@ -1,0 +1,9 @@
+"""Randomized releases: clip, add addressed noise, know what it costs. One mechanism per file."""
+
+from bruit.mechanisms.clip import clip_rows
+from bruit.mechanisms.discrete_gaussian import DiscreteGaussian
+from bruit.mechanisms.gaussian import Gaussian
+from bruit.mechanisms.laplace import Laplace
+from bruit.mechanisms.mechanism import Mechanism, mechanism_from
+
+__all__ = ["DiscreteGaussian", "Gaussian", "Laplace", "Mechanism", "clip_rows", "mechanism_from"]

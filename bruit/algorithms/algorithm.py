@@ -1,0 +1,152 @@
+"""Algorithm: five small functions over a batch of peers, and the schedule they follow.
+
+    one step at peer i:   inbox --> absorb(state, inbox, home) --> state --> emit(state) --> neighbors
+
+Kernels are pure: state in, state out, arrays whose first axis is the batch. The same code runs for a million
+simulated peers and for one real peer. `emit` sees neither data nor dice, so a message sent twice is the same message
+and what follows a release is post-processing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
+
+import numpy as np
+
+from bruit.algorithms.home import Home
+from bruit.algorithms.messages import Edges, Inbox, Message
+from bruit.algorithms.schedules import Rounds, Schedule
+from bruit.arrays import Array
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.network.theorem import Theorem
+
+State = TypeVar("State")
+
+
+class Public:
+    """No public facts beyond the graph: what `prepare` makes unless an algorithm says otherwise."""
+
+
+class Algorithm(ABC, Generic[State]):
+    """What every algorithm offers; concrete ones are frozen dataclasses, one per file.
+
+    `linear` claims that messages are linear in what the door released (tested by superposition); `private` lists
+    state fields that must stay at home and are blanked before `emit`; `guarantees` lists the theorems that apply,
+    sharpest first.
+    """
+
+    linear: ClassVar[bool] = False
+    private: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def schedule(self) -> Schedule:
+        """When peers speak; rounds unless the algorithm has a field of that name."""
+        return Rounds()
+
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Any:
+        """Public facts, made once before the run and written to its manifest; never from the records."""
+        return Public()
+
+    @abstractmethod
+    def start(self, home: Home) -> State:
+        """The state before anything was heard."""
+
+    @abstractmethod
+    def emit(self, state: State, edges: Edges) -> Message:
+        """What each peer says next."""
+
+    @abstractmethod
+    def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
+        """The state after hearing one exchange."""
+
+    @abstractmethod
+    def estimate(self, state: State) -> Array:
+        """What each peer holds as its result  # (lanes, d)."""
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        """Theorems on this algorithm's views, sharpest first; local DP always comes last by itself."""
+        return ()
+
+    @classmethod
+    def name(cls) -> str:
+        """Its name in experiments and on the command line: GossipSGD is gossip-sgd."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+
+    def describe(self) -> dict[str, Any]:
+        """Name and parameters, as a manifest keeps them."""
+        return {"name": self.name(), **_plain(self)}
+
+    def blank(self, state: State) -> State:
+        """The state with its private fields erased: what `emit` is given."""
+        if not self.private:
+            return state
+        erased = {}
+        for field in self.private:
+            kept = getattr(state, field)
+            erased[field] = np.full_like(kept, np.nan) if kept.dtype.kind == "f" else np.zeros_like(kept)
+        return cast(State, cast(Any, state)._replace(**erased))
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    plain = {}
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, Schedule):
+            value = {"name": type(value).__name__.lower(), **_plain(value)}
+        plain[field.name] = value
+    return plain
+
+
+def catalog() -> dict[str, type[Algorithm[Any]]]:
+    """Every algorithm of the folder, by name: a new file is enrolled by being there."""
+    import bruit.algorithms as folder
+
+    found = {}
+    for module in pkgutil.iter_modules(folder.__path__):
+        for kind in vars(importlib.import_module(f"{folder.__name__}.{module.name}")).values():
+            if inspect.isclass(kind) and issubclass(kind, Algorithm) and not inspect.isabstract(kind):
+                found[kind.name()] = kind
+    return dict(sorted(found.items()))
+
+
+def algorithm_from(description: Mapping[str, Any]) -> Algorithm[Any]:
+    """The algorithm a manifest or an experiment describes; unknown names and parameters are refused by name."""
+    from difflib import get_close_matches
+
+    parameters = dict(description)
+    name = parameters.pop("name", None)
+    known = catalog()
+    if name not in known:
+        near = get_close_matches(str(name), known, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"there is no algorithm {name!r}{hint} (known: {', '.join(known)})")
+    fields = {field.name: field for field in dataclasses.fields(cast(Any, known[name]))}
+    hints = get_type_hints(known[name])
+    for key, value in parameters.items():
+        if key not in fields:
+            near = get_close_matches(key, fields, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"{name} has no parameter {key!r}{hint} (it has: {', '.join(fields) or 'none'})")
+        if key == "schedule":
+            parameters[key] = Schedule.from_description(value)
+        else:
+            parameters[key] = _typed(name, key, value, hints[key])
+    return known[name](**parameters)
+
+
+def _typed(owner: str, key: str, value: Any, hint: Any) -> Any:
+    """A number or word of the declared type, or a clear refusal; pydantic does the converting."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(hint, config={"strict": False}).validate_python(value)
+    except ValidationError as error:
+        raise ConfigError(f"{owner}: {key} = {value!r} is not valid: {error.errors()[0]['msg'].lower()}") from None

@@ -1,0 +1,234 @@
+"""Home: what a batch of peers may touch while it computes, and the one door to private data.
+
+`start` and `absorb` receive a `Home`; `emit` does not. Every read of data goes through a `Door`, which adds the
+noise and writes the ledger line, so that no algorithm holds differential-privacy code. A read without mechanism is
+logged as `Exact`: its epsilon is infinite, never silently absent.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.messages import Edges, Slots
+from bruit.arrays import Array, Bools, Ints
+from bruit.errors import ConfigError, LocalProtocolError
+from bruit.mechanisms.mechanism import Mechanism
+from bruit.privacy.events import Exact, Mask
+from bruit.privacy.ledger import Ledger
+from bruit.randomness import Dice
+from bruit.tasks.task import Task
+
+
+class Address(NamedTuple):
+    """Where a release happens: which peers, at which of their own steps and positions, and the how-manieth use."""
+
+    ids: Ints
+    steps: Ints
+    clock: Ints
+    use: int
+
+    def rows(self, where: Bools) -> Address:
+        return Address(self.ids[where], self.steps[where], self.clock[where], self.use)
+
+
+class Door(ABC):
+    """The only way from an algorithm to private data and to noise."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Length of one row of values or of a model."""
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """Standard deviation of the noise each release carries; 0 without mechanism."""
+
+    @abstractmethod
+    def value(self, at: Address) -> Array:
+        """The peers' values, released  # (lanes, dim)."""
+
+    @abstractmethod
+    def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
+        """The peers' gradients at their own x, released  # (lanes, dim)."""
+
+    @abstractmethod
+    def prox(self, at: Address, x: Array, rho: float) -> Array:
+        """The peers' proximal points, released  # (lanes, dim)."""
+
+    @abstractmethod
+    def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
+        """A raw answer that must stay at home."""
+
+    @abstractmethod
+    def noise(self, at: Address, sigma: Array, width: int) -> Array:
+        """Noise without data, one row per lane  # (lanes, width)."""
+
+    @abstractmethod
+    def copy_noise(self, at: Address, edges: Edges, sigma: Array, width: int) -> Array:
+        """Independent noise for every message copy  # (copies, width)."""
+
+    @abstractmethod
+    def pair_noise(self, at: Address, edges: Edges, sigma: float, width: int) -> Array:
+        """Noise shared by the two ends of an edge with opposite signs  # (copies, width)."""
+
+
+@dataclass(frozen=True)
+class TaskDoor(Door):
+    """The door of a real or simulated run: task behind, mechanism in front, a ledger line for every release."""
+
+    task: Task
+    mechanism: Mechanism | None
+    dice: Dice
+    ledger: Ledger
+    run: int = 0
+
+    @property
+    def dim(self) -> int:
+        return self.task.dim
+
+    @property
+    def sigma(self) -> float:
+        return 0.0 if self.mechanism is None else self.mechanism.sigma
+
+    def _release(self, at: Address, raw: Array) -> Array:
+        if self.mechanism is None:
+            self.ledger.record(at.ids, at.steps, at.clock, Exact())
+            return raw
+        self.ledger.record(at.ids, at.steps, at.clock, self.mechanism.event())
+        return self.mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
+
+    def value(self, at: Address) -> Array:
+        return self._release(at, self.task.value(at.ids))
+
+    def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
+        if batch is None:
+            return self._release(at, self.task.gradient(at.ids, x))
+        draws = self.dice.uniform("records", at.ids, at.steps, at.use, batch, self.run)
+        return self._release(at, self.task.gradient_sampled(at.ids, x, draws))
+
+    def prox(self, at: Address, x: Array, rho: float) -> Array:
+        return self._release(at, self.task.prox(at.ids, x, rho))
+
+    def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
+        return query(self.task, at.ids)
+
+    def noise(self, at: Address, sigma: Array, width: int) -> Array:
+        for level in np.unique(sigma):
+            rows = sigma == level
+            self.ledger.record(at.ids[rows], at.steps[rows], at.clock[rows], Mask(float(level)))
+        return sigma[:, None] * self.dice.normal("noise", at.ids, at.steps, at.use, width, self.run)
+
+    def copy_noise(self, at: Address, edges: Edges, sigma: Array, width: int) -> Array:
+        counts = np.diff(edges.start)
+        for level in np.unique(sigma):
+            rows = (sigma == level) & (counts > 0)
+            self.ledger.record(at.ids[rows], at.steps[rows], at.clock[rows], Mask(float(level)))
+        lanes = np.repeat(at.ids, counts) << 24 | edges.peers
+        draws = self.dice.normal("copy", lanes, np.repeat(at.steps, counts), at.use, width, self.run)
+        return np.repeat(sigma, counts)[:, None] * draws
+
+    def pair_noise(self, at: Address, edges: Edges, sigma: float, width: int) -> Array:
+        counts = np.diff(edges.start)
+        mine = np.repeat(at.ids, counts)
+        lanes = self.dice.pair(mine, edges.peers)
+        draws = self.dice.normal("pair", lanes, np.repeat(at.steps, counts), at.use, width, self.run)
+        sign = np.where(mine < edges.peers, sigma, -sigma)
+        self.ledger.record(at.ids, at.steps, at.clock, Mask(sigma))
+        return sign[:, None] * draws
+
+
+class Home:
+    """A batch of peers at one step: who they are, where the schedule stands, public facts, the door, and dice.
+
+    `clock` is the schedule's position (round, hop, tick), `step` each peer's own count, `last` whether anybody will
+    still hear what the peer says. An address of a draw is spent once: `use` counts the draws of this step.
+    """
+
+    def __init__(self, door: Door, ids: Ints, step: Ints, clock: Ints, last: Bools, edges: Edges, public: Any) -> None:
+        self.ids, self.step, self.clock, self.last = ids, step, clock, last
+        self.edges, self.public = edges, public
+        self._door, self._use = door, 0
+
+    @property
+    def degree(self) -> Ints:
+        """Number of message copies each lane sends next."""
+        return np.diff(self.edges.start)
+
+    @property
+    def dim(self) -> int:
+        return self._door.dim
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise in each release: what silent steps and message noise are measured by."""
+        return self._door.sigma
+
+    def zeros(self, width: int | None = None) -> Array:
+        return np.zeros((len(self.ids), self.dim if width is None else width))
+
+    def _address(self) -> Address:
+        if self._use > 255:
+            raise LocalProtocolError("more than 256 draws in one step; draw them as one wider row")
+        at = Address(self.ids, self.step, self.clock, self._use)
+        self._use += 1
+        return at
+
+    def _masked(self, where: Bools | None, read: Callable[[Address, Bools | slice], Array]) -> Array:
+        at = self._address()
+        if where is None or bool(where.all()):
+            return read(at, slice(None))
+        answer = self.zeros()
+        if where.any():
+            answer[where] = read(at.rows(where), where)
+        return answer
+
+    def value(self, where: Bools | None = None) -> Array:
+        """The peer's value through the door; rows not read are zero and write no ledger line."""
+        return self._masked(where, lambda at, _: self._door.value(at))
+
+    def gradient(self, x: Array, where: Bools | None = None, batch: int | None = None) -> Array:
+        """The peer's gradient at its own row of x through the door (`batch` records drawn, or all of them)."""
+        return self._masked(where, lambda at, rows: self._door.gradient(at, x[rows], batch))
+
+    def prox(self, x: Array, rho: float, where: Bools | None = None) -> Array:
+        """argmin_z f(z) + |z - x|^2 / (2 rho) of the peer's own loss, through the door."""
+        return self._masked(where, lambda at, rows: self._door.prox(at, x[rows], rho))
+
+    def keep(self, query: Callable[[Task, Ints], Array]) -> Array:
+        """A raw answer for a state field listed in `private`: it never leaves and costs nothing."""
+        return self._door.keep(self._address(), query)
+
+    def mask(self, x: Array, sigma: float | Array, where: Bools | None = None) -> Array:
+        """x plus fresh noise, without any data: silent walk steps, re-noised models, spent budgets."""
+        levels = np.broadcast_to(np.asarray(sigma, np.float64), (len(self.ids),))
+        if np.any(levels < 0):
+            raise ConfigError(f"mask noise must not be negative, found sigma = {levels.min()}")
+        at = self._address()
+        if where is None:
+            return x + self._door.noise(at, levels, x.shape[1])
+        masked = x.copy()
+        if where.any():
+            masked[where] += self._door.noise(at.rows(where), levels[where], x.shape[1])
+        return masked
+
+    def copy_noise(self, sigma: float | Array, width: int | None = None) -> Slots:
+        """Fresh noise for every message copy the lanes will send next, one independent draw each (gossip:MUF-X1)."""
+        levels = np.broadcast_to(np.asarray(sigma, np.float64), (len(self.ids),))
+        rows = self._door.copy_noise(self._address(), self.edges, levels, self.dim if width is None else width)
+        return Slots(self.edges.start, self.edges.peers, rows)
+
+    def pair_noise(self, sigma: float, width: int | None = None) -> Slots:
+        """Noise that cancels between the two ends of each edge: the slot of i for j is minus the slot of j for i."""
+        rows = self._door.pair_noise(self._address(), self.edges, sigma, self.dim if width is None else width)
+        return Slots(self.edges.start, self.edges.peers, rows)
+
+    def slots(self, width: int | None = None) -> Slots:
+        """Zero rows, one per neighbor spoken to next."""
+        width = self.dim if width is None else width
+        return Slots(self.edges.start, self.edges.peers, np.zeros((len(self.edges.peers), width)))

@@ -1,0 +1,188 @@
+"""Schedules: when peers speak, as local rules on addressed draws.
+
+`Rounds` (everybody at once), `Pairs` (two peers meet on Poisson clocks), `Walk` (a token hops), `Wakes` (one wakes,
+reads the latest message of its neighbors, and speaks). Because draws are addressed by peer and count, the bulk engine
+generates for all peers what each real peer generates for itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.graphs import Graph
+from bruit.randomness import Dice
+from bruit.trace import Meetings
+
+
+class Schedule(ABC):
+    """Abstract; a schedule is a frozen record of its rule's parameters."""
+
+    unit: ClassVar[str] = "steps"
+
+    @staticmethod
+    def from_description(text: Mapping[str, Any] | str) -> Schedule:
+        """The schedule a manifest describes: {"name": "pairs", "law": "edges"} or just "pairs"."""
+        parameters = {"name": text} if isinstance(text, str) else dict(text)
+        kinds = {kind.__name__.lower(): kind for kind in (Rounds, Pairs, Walk, Wakes)}
+        kind = kinds.get(str(parameters.pop("name", "")).lower())
+        if kind is None:
+            raise ConfigError(f"there is no schedule {text!r}; known: {', '.join(kinds)}")
+        unknown = set(parameters) - {field.name for field in dataclasses.fields(kind)}
+        if unknown:
+            raise ConfigError(f"the schedule {kind.__name__.lower()} has no parameter {sorted(unknown)[0]!r}")
+        return kind(**parameters)
+
+
+@dataclass(frozen=True)
+class Rounds(Schedule):
+    """Everybody speaks to all neighbors, then everybody absorbs; `steps` counts rounds."""
+
+    unit: ClassVar[str] = "rounds"
+
+
+@dataclass(frozen=True)
+class Pairs(Schedule):
+    """Two neighbors meet and exchange (gossip:GO-3).
+
+    law "weights": an idle or active meeting, p_e = 2 W_e / n per activation; "edges": a uniform edge; "clocks": a
+    uniform peer, then a uniform neighbor. In time, each peer wakes at rate 1 (law "edges": rate proportional to its
+    degree), and `steps` is the duration; with `activations` exactly that many activations happen instead.
+    """
+
+    law: str = "weights"
+    activations: int | None = None
+    unit: ClassVar[str] = "units of time"
+
+    def __post_init__(self) -> None:
+        if self.law not in ("weights", "edges", "clocks"):
+            raise ConfigError(f"unknown law of meetings {self.law!r}; use 'weights', 'edges' or 'clocks'")
+
+    def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
+        """All meetings that the given peers (everybody by default) start, in order of time; idle ones are left out."""
+        if self.activations is not None:
+            order = np.arange(self.activations)
+            who = self._callers(graph, dice.uniform("caller", order, 0)[:, 0])
+            whom = self._partners(graph, who, dice.uniform("partner", order, 0)[:, 0])
+            time = order.astype(np.float64)
+        else:
+            time, who, whom = self._clocks(graph, float(steps), dice)
+        active = whom >= 0
+        if peers is not None:
+            active &= np.isin(who, peers)
+        return Meetings(time[active], who[active], whom[active]).sorted()
+
+    def _rates(self, graph: Graph) -> Array:
+        if self.law == "edges":
+            return graph.degrees * (graph.n / max(graph.degrees.sum(), 1))
+        return np.ones(graph.n)
+
+    def _clocks(self, graph: Graph, horizon: float, dice: Dice) -> tuple[Array, Ints, Ints]:
+        rates = self._rates(graph)
+        now, live, count = np.zeros(graph.n), np.flatnonzero(rates > 0), 0
+        times, callers, partners = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        while len(live):
+            draws = dice.uniform("clock", live, count, 0, 2)
+            now[live] -= np.log(draws[:, 0]) / rates[live]
+            awake = now[live] < horizon
+            live, draws = live[awake], draws[awake]
+            times.append(now[live])
+            callers.append(live)
+            partners.append(self._partners(graph, live, draws[:, 1]))
+            count += 1
+        return np.concatenate(times), np.concatenate(callers), np.concatenate(partners)
+
+    def _callers(self, graph: Graph, uniform: Array) -> Ints:
+        law = np.cumsum(self._rates(graph)) / graph.n
+        return np.minimum(np.searchsorted(law, uniform), graph.n - 1).astype(np.int64)
+
+    def _partners(self, graph: Graph, who: Ints, uniform: Array) -> Ints:
+        """The neighbor each caller picks, -1 when it picks itself."""
+        if self.law == "weights":
+            partner = hop(graph, who, uniform)
+            return np.where(partner == who, -1, partner)
+        degree = graph.degrees[who]
+        start = graph.weights.indptr[who]
+        rank = np.minimum((uniform * degree).astype(np.int64), np.maximum(degree - 1, 0))
+        entry = np.minimum(start + rank, len(graph.weights.indices) - 1)
+        chosen = graph.weights.indices[entry].astype(np.int64)
+        shifted = graph.weights.indices[np.minimum(entry + 1, len(graph.weights.indices) - 1)].astype(np.int64)
+        return np.where(degree == 0, -1, np.where(chosen >= who, shifted, chosen))
+
+
+@dataclass(frozen=True)
+class Walk(Schedule):
+    """A token hops from v to w with probability W[v, w]; `steps` counts hops, a stay is a hop and a visit.
+
+    The first hop is the token's entry at peer `first`: with T steps, the peers v_0 = first, ..., v_{T-1} act (walk:RW-7).
+    """
+
+    first: int = 0
+    unit: ClassVar[str] = "hops"
+
+    def path(self, graph: Graph, steps: int, dice: Dice) -> Ints:
+        """The visited peers v_0 .. v_{steps-1}; it never depends on data, so it can be drawn first."""
+        if not 0 <= self.first < graph.n:
+            raise ConfigError(f"the walk starts at peer {self.first}, but the graph has peers 0..{graph.n - 1}")
+        uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), 0)[:, 0]
+        if steps > 10_000:
+            from bruit.kernels.walk import visits
+
+            matrix = graph.weights
+            return np.asarray(visits(matrix.indptr, matrix.indices, row_cumulative(graph), uniform, self.first))
+        law = row_cumulative(graph)
+        path = [self.first]
+        for draw in uniform[: max(steps - 1, 0)]:
+            low, high = graph.weights.indptr[path[-1]], graph.weights.indptr[path[-1] + 1]
+            entry = min(low + int(np.searchsorted(law[low:high], draw)), high - 1)
+            path.append(int(graph.weights.indices[entry]))
+        return np.array(path[:steps], np.int64)
+
+    def next(self, graph: Graph, at: int, hop_number: int, dice: Dice) -> int:
+        """Where the holder of hop `hop_number` sends the token, from its own row alone; agrees with `path`."""
+        low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
+        draw = float(dice.uniform("hop", np.array([hop_number]), 0)[0, 0])
+        entry = int(np.searchsorted(np.cumsum(graph.weights.data[low:high]), draw))
+        return int(graph.weights.indices[min(low + entry, high - 1)])
+
+    def meetings(self, graph: Graph, steps: int, dice: Dice) -> Meetings:
+        path = self.path(graph, steps, dice)
+        before = np.concatenate((path[:1], path[:-1]))
+        return Meetings(np.arange(len(path), dtype=np.float64), before, path)
+
+
+@dataclass(frozen=True)
+class Wakes(Schedule):
+    """One peer wakes, reads the latest message of each neighbor, and speaks to all of them.
+
+    Each peer wakes at rate 1 and `steps` is the duration; with `activations` exactly that many peers wake, uniformly.
+    """
+
+    activations: int | None = None
+    unit: ClassVar[str] = "units of time"
+
+    def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
+        found = Pairs("clocks", self.activations).meetings(graph, steps, dice, peers)
+        return Meetings(found.time, found.a, found.a)
+
+
+def row_cumulative(graph: Graph) -> Array:
+    """Cumulative mixing weights within each row of the matrix, aligned with its entries."""
+    total = np.cumsum(graph.weights.data)
+    before = np.concatenate(([0.0], total))[graph.weights.indptr[:-1]]
+    return np.asarray(total - np.repeat(before, np.diff(graph.weights.indptr)))
+
+
+def hop(graph: Graph, at: Ints, uniform: Array) -> Ints:
+    """Where a token at each given peer goes, for one uniform draw each: vectorized inverse of the row's law."""
+    total = np.concatenate(([0.0], np.cumsum(graph.weights.data)))
+    low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
+    entry = np.searchsorted(total, total[low] + uniform * (total[high] - total[low]), side="right") - 1
+    return graph.weights.indices[np.clip(entry, low, high - 1)].astype(np.int64)

@@ -1,0 +1,103 @@
+"""Questions about epsilon from the command line: one pair, a coalition, everybody, or the whole matrix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from bruit import report
+from bruit.build import build_algorithm, check_graph
+from bruit.config import PrivacySection
+from bruit.errors import ConfigError
+from bruit.experiment import rehearse
+from bruit.graphs import graph as named_graph
+from bruit.mechanisms import Gaussian
+from bruit.privacy.account import Summary
+from bruit.privacy.guarantee import Epsilon, Status
+from bruit.result import Run
+
+
+def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int | None, sigma: float | None,
+                      sensitivity: float, seed: int) -> Run:  # fmt: skip
+    """A protocol without data: its ledger and meetings come from a rehearsal on blank values."""
+    if sigma is None:
+        raise ConfigError("say how much noise: --sigma, the standard deviation of what each peer adds")
+    if not sigma > 0:
+        raise ConfigError(f"sigma = {sigma:g} adds no noise, so there is no epsilon to speak of; give --sigma > 0")
+    if not sensitivity > 0:
+        raise ConfigError(f"the sensitivity must be positive, found {sensitivity:g}")
+    if steps is not None and steps < 1:
+        raise ConfigError(f"steps = {steps}: nobody would say anything; ask for at least one step")
+    graph = named_graph(name, run_seed=seed)
+    check_graph(graph)
+    parameters = dict(_setting(text) for text in settings)
+    chosen, horizon = build_algorithm(algorithm, parameters, graph, steps, PrivacySection(sigma=sigma))
+    return rehearse(chosen, graph, Gaussian(clip=sensitivity / 2, sigma=sigma), horizon, seed)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, sign, value = text.partition("=")
+    if not sign:
+        raise ConfigError(f"--set {text!r} is not of the form key=value")
+    try:
+        return key, int(value)
+    except ValueError:
+        try:
+            return key, float(value)
+        except ValueError:
+            return key, value
+
+
+def _observers(text: str | None) -> list[int] | str | None:
+    if text is None or text == "everybody":
+        return text
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--seen-by {text!r} is neither a peer, peers like 3,7, nor 'everybody'") from None
+
+
+def ask(subject: Run, of: int | None, seen_by: str | None, delta: float, status: Status,
+        progress: Callable[[int, int], None] | None) -> Epsilon | Summary:  # fmt: skip
+    """One epsilon when somebody is named, else the summary over all pairs."""
+    if of is None and seen_by is None:
+        return subject.summary(delta, status, progress)
+    return subject.epsilon(of, _observers(seen_by), delta, status)  # type: ignore[arg-type]
+
+
+def write_matrix(subject: Run, path: Path, status: Status, progress: Callable[[int, int], None] | None) -> None:
+    """m[u, v] for all pairs as .npy, whole or not at all."""
+    m = subject.losses(status, progress)
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        with open(draft, "wb") as stream:
+            np.save(stream, m)
+        os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+
+
+def answer_json(found: Epsilon | Summary) -> dict[str, Any]:
+    if isinstance(found, Summary):
+        return report.summary_json(found)
+    about = found.guarantee
+    return {
+        "of": about.of, "seen_by": about.against, "loss": about.loss, "epsilon": float(found), "delta": found.delta,
+        "status": about.status, "level": about.level, "theorem": about.theorem, "spec": about.spec,
+        "noise_multiplier": about.noise_multiplier, "hypotheses": [str(h) for h in about.hypotheses],
+        "notes": list(about.notes),
+    }  # fmt: skip
+
+
+def answer_text(console: Console, found: Epsilon | Summary) -> None:
+    if isinstance(found, Summary):
+        console.print(report.privacy_table(found))
+        console.print(report.privacy_notes(found))
+    else:
+        console.print(found.why(), markup=False, highlight=False, soft_wrap=True)

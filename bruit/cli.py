@@ -1,0 +1,322 @@
+"""The command line: run, sweep, replay, epsilon, graph, list, show, init.
+
+Exit codes: 0 done, 1 the answer is no (a replay disagrees), 2 the request cannot mean anything, 130 interrupted.
+Results go to standard output, progress and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bruit.errors import BruitError, ConfigError, ConformanceError
+
+app = typer.Typer(
+    help="Decentralized learning among people who do not trust each other with their data.",
+    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+)  # fmt: skip
+out, err = Console(), Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
+Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
+Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]
+
+
+def emit_json(content: Any) -> None:
+    """Plain JSON: infinite and undefined numbers become null-safe strings."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): plain(part) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(part) for part in value]
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else str(float(value))
+        return value
+
+    print(json.dumps(plain(content), indent=1))
+
+
+def progress_bar(quiet: bool) -> Any:
+    """A progress display on the terminal, or None when quiet or piped."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    if quiet or not err.is_terminal:
+        return None
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=err, transient=True,
+    )  # fmt: skip
+
+
+class Ticker:
+    """Feeds a progress bar from an engine's or accountant's callback; does nothing without one."""
+
+    def __init__(self, quiet: bool, title: str) -> None:
+        self._bar, self._title, self._task = progress_bar(quiet), title, None
+
+    def __enter__(self) -> Ticker:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int, total: int, scores: dict[str, float] | None = None) -> None:
+        if self._bar is None:
+            return
+        if self._task is None:
+            self._task = self._bar.add_task(self._title, total=total, note="")
+        self._bar.update(self._task, completed=done, total=total)
+        if scores:
+            name, value = next(iter(scores.items()))
+            self._bar.update(self._task, note=f"{name} {value:.4f}")
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")],
+    seed: Seed = None,
+    engine: Annotated[str | None, typer.Option(help="bulk or events, instead of the file's.")] = None,
+    output: Annotated[Path | None, typer.Option("--out", help="Run folder to write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run folder.")] = False,
+    delta: Delta = 1e-6,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment and print what was learned, by whom, about whom.
+
+    Example: bruit run breast-cancer --seed 7
+    """
+    from bruit import report
+    from bruit.build import build
+    from bruit.config import read
+
+    file, text = read(experiment)
+    if seed is not None:
+        file = file.model_copy(update={"seed": seed})
+    if engine is not None:
+        from bruit.config import from_dict
+
+        file = from_dict({**file.model_dump(), "engine": {**file.engine.model_dump(), "name": engine}})
+    target = output if output is not None else Path("runs") / f"{Path(experiment).stem}-seed{file.seed}.run"
+    if target.exists() and output is not None and not force:
+        raise ConfigError(f"{target} exists; choose another --out or add --force")
+    built = build(file, text)
+    with Ticker(quiet or as_json, "learning") as ticker:
+        result = built.run(ticker)
+    with Ticker(quiet or as_json, "accounting") as ticker:
+        summary = result.summary(delta, progress=ticker)
+    result.save(target, overwrite=force or output is None)
+    if as_json:
+        emit_json({**report.as_json(result, summary), "folder": str(target)})
+        return
+    report.show(out, result, summary)
+    if not quiet:
+        out.print(f"\nsaved in {target}; try next:", highlight=False)
+        out.print(f"  bruit epsilon {target} --of 3 --seen-by 17", highlight=False)
+
+
+@app.command()
+def sweep(
+    experiment: Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")],
+    vary: Annotated[list[str], typer.Option(help="key=value,value,...; give it several times for a grid.")] = [],  # noqa: B006
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds per setting.")] = 1,
+    delta: Delta = 1e-6,
+    output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run an experiment for every combination of values and several seeds; one row per run.
+
+    Example: bruit sweep breast-cancer --vary privacy.epsilon=2,8 --seeds 3
+    """
+    from bruit.sweep import sweep as run_sweep
+    from bruit.sweep import to_csv, to_table
+
+    with Ticker(quiet or as_json, "sweeping") as ticker:
+        rows = run_sweep(experiment, vary, seeds, delta, ticker)
+    if output is not None:
+        to_csv(rows, output)
+    if as_json:
+        emit_json(rows)
+    else:
+        out.print(to_table(rows))
+
+
+@app.command()
+def replay(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run a saved run again in bulk from its trace; exit code 1 if the two disagree.
+
+    Example: bruit replay runs/breast-cancer-seed0.run
+    """
+    from bruit.replaying import replay as run_again
+    from bruit.result import load
+
+    with Ticker(quiet or as_json, "replaying") as ticker:
+        found = run_again(load(folder), progress=ticker)
+    if as_json:
+        emit_json({"agrees": True, "difference": found.difference, "ledger_lines": found.lines})
+    else:
+        out.print(f"agrees: estimates differ by at most {found.difference:.3g}, {found.lines} ledger lines are equal")
+
+
+@app.command()
+def epsilon(
+    folder: Annotated[Path | None, typer.Argument(help="A run folder; or describe a protocol with options.")] = None,
+    graph: Annotated[str | None, typer.Option(help="A graph, e.g. torus:16x16.")] = None,
+    algorithm: Annotated[str, typer.Option(help="An algorithm or preset of `bruit list algorithms`.")] = "averaging",
+    set_: Annotated[list[str], typer.Option("--set", help="A parameter of the algorithm, key=value.")] = [],  # noqa: B006
+    steps: Annotated[int | None, typer.Option(help="Rounds, hops or units of time.")] = None,
+    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
+    sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
+    of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
+    seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
+    delta: Delta = 1e-6,
+    published: Published = False,
+    matrix: Annotated[Path | None, typer.Option(help="Write m[u, v] for all pairs to this .npy file.")] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """What could these observers have learned about that peer? From a run, or from a protocol without any data.
+
+    Example: bruit epsilon --graph torus:16x16 --algorithm averaging --steps 20 --sigma 1 --of 5 --seen-by 0
+    """
+    from bruit.asking import answer_json, answer_text, ask, describe_protocol, write_matrix
+    from bruit.result import load
+
+    if (folder is None) == (graph is None):
+        raise ConfigError("name either a run folder or a protocol: --graph ... --algorithm ... --steps ... --sigma ...")
+    if folder is not None:
+        subject = load(folder)
+    else:
+        subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0)
+    status = "published" if published else "proven"
+    with Ticker(quiet or as_json, "accounting") as ticker:
+        if matrix is not None:
+            write_matrix(subject, matrix, status, ticker)
+        found = ask(subject, of, seen_by, delta, status, ticker)
+    if as_json:
+        emit_json(answer_json(found))
+    else:
+        answer_text(out, found)
+
+
+@app.command()
+def graph(
+    name: Annotated[str, typer.Argument(help="A graph string, e.g. er:1000,c=2.")],
+    as_json: Json = False,
+) -> None:
+    """Facts of a graph: peers, links, degrees, diameter, spectral gap, mixing time, validity.
+
+    Example: bruit graph torus:16x16
+    """
+    from bruit.listing import graph_facts
+
+    facts = graph_facts(name)
+    if as_json:
+        emit_json(facts)
+        return
+    for key, value in facts.items():
+        out.print(f"{key:>16}  {value}", highlight=False)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks or experiments.")] = "algorithms",
+    as_json: Json = False,
+) -> None:
+    """What there is, one line each.
+
+    Example: bruit list graphs
+    """
+    from bruit.listing import listing
+
+    rows = listing(what)
+    if as_json:
+        emit_json(rows)
+        return
+    width = max((len(key) for key in rows), default=0)
+    for key, text in rows.items():
+        out.print(f"{key:<{width}}  {text}", highlight=False, soft_wrap=True, markup=False)
+
+
+@app.command()
+def show(
+    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    delta: Delta = 1e-6,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """The story of a run: what was learned, and who could have learned what about whom.
+
+    Example: bruit show runs/breast-cancer-seed0.run
+    """
+    from bruit import report
+    from bruit.result import load
+
+    result = load(folder)
+    with Ticker(quiet or as_json, "accounting") as ticker:
+        summary = result.summary(delta, progress=ticker)
+    if as_json:
+        emit_json(report.as_json(result, summary))
+    else:
+        report.show(out, result, summary)
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="The TOML file to write.")] = Path("experiment.toml"),
+    template: Annotated[str, typer.Option(help="Which bundled experiment to start from.")] = "breast-cancer",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a commented experiment to start from.
+
+    Example: bruit init my.toml && bruit run my.toml
+    """
+    from bruit.config import bundled
+
+    shipped = bundled()
+    if template not in shipped:
+        raise ConfigError(f"there is no bundled experiment {template!r} (there are: {', '.join(shipped)})")
+    if path.exists() and not force:
+        raise ConfigError(f"{path} exists; choose another name or add --force")
+    try:
+        path.write_text(shipped[template].read_text())
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    if as_json:
+        emit_json({"written": str(path), "template": template})
+    else:
+        out.print(f"wrote {path}; try next:\n  bruit run {path}", highlight=False)
+
+
+def main() -> None:
+    """Entry point: errors of bruit become one sentence and an exit code."""
+    try:
+        app()
+    except ConformanceError as error:
+        err.print(f"disagreement: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(1)
+    except BruitError as error:
+        err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        err.print("interrupted; nothing was saved")
+        sys.exit(130)

@@ -1,0 +1,218 @@
+"""Bulk: all peers at once, as if messages were instantaneous.
+
+Rounds are one sparse product each. Meetings are sorted by time and cut into levels of disjoint ones: disjoint
+meetings commute, so running a level as one batch gives exactly the sequential result. A walk is a batch of one.
+Cost of a round: O(edges d); of meetings: O(meetings d) in as many batches as the longest chain of dependencies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bruit.algorithms.messages import Inbox, Links, Message, put, spans, take
+from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
+from bruit.arrays import Array, Ints
+from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
+from bruit.errors import ConfigError
+from bruit.trace import Faults, Meetings, Received, Trace
+
+
+@dataclass(frozen=True)
+class Bulk(Engine):
+    """The vectorized simulator."""
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "bulk"}
+
+    def execute(self, job: Job) -> Outcome:
+        public = job.algorithm.prepare(job.graph, job.steps)
+        story = _Story(job, public)
+        if isinstance(job.schedule, Rounds):
+            state = story.rounds()
+        elif isinstance(job.schedule, Pairs):
+            state = story.pairs(job.meetings())
+        elif isinstance(job.schedule, Walk):
+            state = story.walk(job.meetings())
+        elif isinstance(job.schedule, Wakes):
+            state = story.wakes(job.meetings())
+        else:
+            raise ConfigError(f"the bulk engine does not know the schedule {type(job.schedule).__name__}")
+        return Outcome(state, story.trace, story.metrics, public)
+
+
+class _Story:
+    """One bulk run in the making: its trace and metrics grow as it goes."""
+
+    def __init__(self, job: Job, public: Any) -> None:
+        self.job, self.public = job, public
+        faults = job.given.faults if job.given is not None else Faults.none()
+        self.trace = Trace(job.n, job.steps, faults=faults, watched=job.watch)
+        self.metrics = Metrics()
+        self.everybody = np.arange(job.n)
+
+    def begin(self, links: Links, last: bool) -> Any:
+        """The states before anything was heard."""
+        job, zero = self.job, np.zeros(self.job.n, np.int64)
+        if job.states is not None:
+            return job.states
+        edges = links.edges.none() if last else links.edges
+        return job.algorithm.start(home_of(job, self.public, self.everybody, zero, zero, np.full(job.n, last), edges))
+
+    def tick(self, done: int, total: int, state: Any) -> None:
+        """Score and report, as often as asked."""
+        job, scores = self.job, {}
+        due = job.evaluate_every > 0 and (done % job.evaluate_every == 0 or done == total)
+        if job.evaluate is not None and due:
+            scores = job.evaluate(job.algorithm.estimate(state))
+            self.metrics.add(done, scores)
+        if job.progress is not None:
+            job.progress(done, total, scores)
+
+    def rounds(self) -> Any:
+        job, steps = self.job, self.job.steps
+        exchanges = Exchanges(job.graph, self.trace.faults)
+        links = exchanges.at(0)
+        state = self.begin(links, last=steps == 0)
+        for number in range(steps):
+            message = job.algorithm.emit(job.algorithm.blank(state), links.edges)
+            inbox = deliver(links, message)
+            self.trace.messages += len(links.senders)
+            self.watch(number, inbox)
+            last = number + 1 == steps
+            following = links if last else exchanges.at(number + 1)
+            edges = links.edges.none() if last else following.edges
+            count = np.full(job.n, number + 1, np.int64)
+            home = home_of(job, self.public, self.everybody, count, count, np.full(job.n, last), edges)
+            state = job.algorithm.absorb(state, inbox, home)
+            links = following
+            self.tick(number + 1, steps, state)
+        return state
+
+    def watch(self, clock: int, inbox: Inbox) -> None:
+        """Keep what the watched observers received."""
+        if not self.job.watch:
+            return
+        receivers = np.repeat(inbox.links.ids, np.diff(inbox.links.start))
+        for entry in np.flatnonzero(np.isin(receivers, list(self.job.watch))):
+            row = take(inbox.rows, np.array([entry if inbox.each else inbox.links.columns[entry]]))
+            self.trace.received.append(Received(clock, int(inbox.senders[entry]), int(receivers[entry]), row))
+
+    def pairs(self, meetings: Meetings) -> Any:
+        from bruit.kernels.meetings import pair_levels
+
+        job = self.job
+        static = Links.of_graph(job.fixed_graph())
+        state = self.begin(static, last=False)
+        count = np.zeros(job.n, np.int64)
+        level = np.asarray(pair_levels(meetings.a, meetings.b, job.n))
+        order = np.argsort(level, kind="stable")
+        done = 0
+        for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
+            if len(batch):
+                self.meet(state, meetings.a[batch], meetings.b[batch], count, static, batch)
+                done += len(batch)
+                self.tick(done, len(order), state)
+        self.trace.meetings = meetings
+        if job.watch:
+            self.trace.received.sort(key=lambda message: message.clock)
+        return state
+
+    def meet(self, state: Any, a: Ints, b: Ints, count: Ints, static: Links, clock: Ints) -> None:
+        """One level of disjoint meetings: both sides speak, then both absorb."""
+        job = self.job
+        lanes, partners = np.concatenate((a, b)), np.concatenate((b, a))
+        links = Links.of_meetings(lanes, partners)
+        before = take(state, lanes)
+        said = job.algorithm.emit(job.algorithm.blank(before), links.edges)
+        swapped = np.concatenate((np.arange(len(a), len(lanes)), np.arange(len(a))))
+        inbox = Inbox(links, take(said.rows, swapped), said.each, said.rows)
+        count[lanes] += 1
+        self.trace.messages += len(lanes)
+        if job.watch:
+            self.watch_meetings(np.concatenate((clock, clock)), inbox)
+        never = np.zeros(len(lanes), bool)
+        home = home_of(job, self.public, lanes, count[lanes], count[lanes], never, rows_of(static, lanes).edges)
+        put(state, lanes, job.algorithm.absorb(before, inbox, home))
+
+    def watch_meetings(self, clock: Ints, inbox: Inbox) -> None:
+        for lane in np.flatnonzero(np.isin(inbox.links.ids, list(self.job.watch))):
+            row = take(inbox.rows, np.array([lane]))
+            ids = inbox.links.ids
+            self.trace.received.append(Received(int(clock[lane]), int(inbox.senders[lane]), int(ids[lane]), row))
+
+    def walk(self, meetings: Meetings) -> Any:
+        job, steps = self.job, len(meetings.b)
+        static = Links.of_graph(job.fixed_graph())
+        state = self.begin(static, last=False)
+        count = np.zeros(job.n, np.int64)
+        for hop in range(steps):
+            source, here = meetings.a[hop : hop + 1], meetings.b[hop : hop + 1]
+            links = Links.of_meetings(here, source)
+            said = job.algorithm.emit(job.algorithm.blank(take(state, source)), links.edges)
+            before = take(state, here)
+            inbox = Inbox(links, said.rows, said.each, job.algorithm.emit(job.algorithm.blank(before), links.edges).rows)
+            count[here] += 1
+            self.trace.messages += int(source[0] != here[0])
+            if job.watch:
+                self.watch_meetings(np.array([hop]), inbox)
+            home = home_of(job, self.public, here, count[here], np.array([hop]), np.array([hop + 1 == steps]),
+                           rows_of(static, here).edges)  # fmt: skip
+            put(state, here, job.algorithm.absorb(before, inbox, home))
+            self.tick(hop + 1, steps, state)
+        self.trace.meetings = meetings
+        return state
+
+    def wakes(self, meetings: Meetings) -> Any:
+        from bruit.kernels.meetings import wake_levels
+
+        job = self.job
+        static = Links.of_graph(job.fixed_graph())
+        state = self.begin(static, last=False)
+        latest = job.algorithm.emit(job.algorithm.blank(state), static.edges)
+        if latest.each:
+            raise ConfigError("a peer that wakes broadcasts one message; noise per copy needs rounds")
+        count = np.zeros(job.n, np.int64)
+        level = np.asarray(wake_levels(static.start, static.senders, meetings.a))
+        order = np.argsort(level, kind="stable")
+        done = 0
+        for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
+            if len(batch):
+                self.wake(state, latest, meetings.a[batch], count, static, batch)
+                done += len(batch)
+                self.tick(done, len(order), state)
+        self.trace.meetings = meetings
+        return state
+
+    def wake(self, state: Any, latest: Message, lanes: Ints, count: Ints, static: Links, clock: Ints) -> None:
+        """Peers that do not hear each other wake together: read, absorb, then speak."""
+        job = self.job
+        links = rows_of(static, lanes)
+        inbox = Inbox(links, latest.rows, False, take(latest.rows, lanes))
+        if job.watch:
+            self.watch(int(clock[0]), inbox)
+        count[lanes] += 1
+        self.trace.messages += len(links.senders)
+        never = np.zeros(len(lanes), bool)
+        home = home_of(job, self.public, lanes, count[lanes], count[lanes], never, links.edges)
+        after = job.algorithm.absorb(take(state, lanes), inbox, home)
+        put(state, lanes, after)
+        put(latest.rows, lanes, job.algorithm.emit(job.algorithm.blank(after), links.edges).rows)
+
+
+def deliver(links: Links, message: Message) -> Inbox:
+    """All peers hear what all peers said: per-copy rows are reordered from sender to receiver."""
+    if not message.each:
+        return Inbox(links, message.rows, False, message.rows)
+    return Inbox(links, take(message.rows, links.flip), True, None)
+
+
+def rows_of(links: Links, lanes: Ints) -> Links:
+    """The links of some lanes only; broadcast rows stay indexed by peer."""
+    where = spans(links.start, lanes)
+    start = np.concatenate(([0], np.cumsum(links.start[lanes + 1] - links.start[lanes])))
+    return Links(lanes, start, links.senders[where], links.columns[where], links.weights[where], links.own[lanes])
+
+

@@ -1,0 +1,192 @@
+"""Events: a virtual clock and a heap; what happens when messages take time, get lost, and peers come and go.
+
+Every peer is a `PeerMachine`, the same that a real network drives. A lost message is sent again after a timeout (so
+loss is delay and repetition, as on a real transport) and may arrive twice; an absent peer has its links down for the
+round, answers no call, and gets its token late. Speed: some thousands of events a second.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from bruit.algorithms.messages import join
+from bruit.algorithms.schedules import Rounds
+from bruit.arrays import Array, Bools, Ints
+from bruit.engines.engine import Engine, Job, Metrics, Outcome
+from bruit.errors import BruitError, ConfigError, ConformanceError
+from bruit.graphs import Graph
+from bruit.protocols.machine import Effect, Envelope, Met, Send, WakeAt
+from bruit.protocols.peer import PeerMachine, Seat
+from bruit.trace import Faults, Meetings, Received, Trace
+
+
+@dataclass(frozen=True)
+class Events(Engine):
+    """`latency` is the mean delay of a message (exponential), `loss` the chance that a copy is lost, `churn` the
+    chance that a peer is away during a round or unit of time, `timeout` when a lost message is sent again.
+    `debug` attaches peer, step and message to any exception."""
+
+    latency: float = 0.0
+    loss: float = 0.0
+    churn: float = 0.0
+    timeout: float = 1.0
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.latency >= 0 and 0 <= self.loss < 1 and 0 <= self.churn < 1 and self.timeout > 0):
+            raise ConfigError(
+                f"events need latency >= 0, 0 <= loss < 1, 0 <= churn < 1 and timeout > 0; found latency = {self.latency},"
+                f" loss = {self.loss}, churn = {self.churn}, timeout = {self.timeout}"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "events", **asdict(self)}
+
+    def execute(self, job: Job) -> Outcome:
+        return _World(self, job).run()
+
+
+class _World:
+    """One simulated network: machines, the heap of what is under way, and the growing trace."""
+
+    def __init__(self, engine: Events, job: Job) -> None:
+        self.engine, self.job = engine, job
+        self.public = job.algorithm.prepare(job.graph, job.steps)
+        self.away = self._absences()
+        faults = self._faults() if isinstance(job.schedule, Rounds) else Faults.none()
+        self.trace = Trace(job.n, job.steps, faults=faults, watched=job.watch)
+        calls = job.meetings() if not isinstance(job.schedule, Rounds) else Meetings.none()
+        self.machines = [self._machine(peer, faults, calls.of(peer)) for peer in range(job.n)]
+        self.heap: list[tuple[float, int, int, int, Envelope | None]] = []
+        self.sent = 0
+        self.met: list[tuple[float, int, int, int]] = []
+
+    def _machine(self, peer: int, faults: Faults, calls: Meetings) -> PeerMachine:
+        job = self.job
+        return PeerMachine(Seat(peer, job.algorithm, job.graph, job.door, job.dice, job.steps, self.public, faults,
+                                calls.time, calls.b))  # fmt: skip
+
+    def _absences(self) -> Bools:
+        """Who is away in which round or unit of time  # (n, steps)."""
+        if not self.engine.churn:
+            return np.zeros((self.job.n, 0), bool)
+        draws = [self.job.dice.uniform("away", np.arange(self.job.n), t)[:, 0] for t in range(max(self.job.steps, 1))]
+        return np.asarray(np.array(draws).T < self.engine.churn)
+
+    def _faults(self) -> Faults:
+        rounds, ends = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
+        for number in range(self.away.shape[1]):
+            graph = self.job.graph if isinstance(self.job.graph, Graph) else self.job.graph.at(number)
+            edges = graph.edges()
+            down = edges[self.away[edges[:, 0], number] | self.away[edges[:, 1], number]]
+            rounds.append(np.full(len(down), number, np.int64))
+            ends.append(down)
+        both = np.concatenate(ends)
+        return Faults(np.concatenate(rounds), both[:, 0], both[:, 1])
+
+    def absent(self, peer: int, now: float) -> bool:
+        slot = int(now)
+        return slot < self.away.shape[1] and bool(self.away[peer, slot])
+
+    def run(self) -> Outcome:
+        for peer, machine in enumerate(self.machines):
+            self.carry_out(0.0, peer, machine.begin(0.0))
+        while self.heap:
+            now, _, peer, sender, envelope = heapq.heappop(self.heap)
+            if envelope is None:
+                self.woken(now, peer)
+            else:
+                self.delivered(now, peer, sender, envelope)
+        return self.outcome()
+
+    def woken(self, now: float, peer: int) -> None:
+        machine = self.machines[peer]
+        busy = machine.waiting
+        if self.absent(peer, now):
+            self.carry_out(now, peer, machine.skip())
+            self.trace.refusals += 1
+            return
+        self.trace.refusals += int(busy)
+        self.carry_out(now, peer, self._guarded(now, peer, None))
+
+    def delivered(self, now: float, peer: int, sender: int, envelope: Envelope) -> None:
+        if envelope.kind == "offer" and self.absent(peer, now):
+            self.carry_out(now, peer, self.machines[peer].refuse(sender, envelope))
+            return
+        if envelope.kind == "token" and self.absent(peer, now):
+            self.push(float(int(now) + 1), peer, sender, envelope)
+            return
+        self.trace.refusals += int(envelope.kind == "busy")
+        if peer in self.job.watch and envelope.row is not None:
+            self.note(peer, sender, envelope)
+        self.carry_out(now, peer, self._guarded(now, peer, (sender, envelope)))
+
+    def _guarded(self, now: float, peer: int, arrived: tuple[int, Envelope] | None) -> list[Effect]:
+        machine = self.machines[peer]
+        try:
+            return machine.wake(now) if arrived is None else machine.receive(now, *arrived)
+        except BruitError:
+            raise
+        except Exception as error:
+            if not self.engine.debug:
+                raise
+            what = "its own clock" if arrived is None else f"{arrived[1].kind} {arrived[1].number} of peer {arrived[0]}"
+            raise ConformanceError(
+                f"peer {peer} failed at its step {machine.count}, time {now:.6g}, on {what}: {error!r}"
+            ) from error
+
+    def note(self, peer: int, sender: int, envelope: Envelope) -> None:
+        """Keep what a watched observer received, once per exchange."""
+        clock = envelope.number
+        if not any(m.clock == clock and m.sender == sender and m.receiver == peer for m in self.trace.received[-64:]):
+            self.trace.received.append(Received(clock, sender, peer, envelope.row))
+
+    def carry_out(self, now: float, peer: int, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.trace.messages += int(effect.to != peer)
+                self.send(now, peer, effect)
+            elif isinstance(effect, WakeAt):
+                self.push(effect.time, peer, peer, None)
+            elif isinstance(effect, Met):
+                self.met.append((now, len(self.met), effect.other, peer))
+
+    def send(self, now: float, sender: int, effect: Send) -> None:
+        """One delivery after its delay, later if copies get lost, twice if only its receipt was lost."""
+        self.sent += 1
+        delay, lost = 0.0, 0
+        if effect.to != sender and (self.engine.latency or self.engine.loss):
+            draws = self.job.dice.uniform("link", np.array([self.sent]), 0, 0, 64)[0]
+            lost = int(np.argmax(draws[2:] >= self.engine.loss)) if self.engine.loss else 0
+            delay = -self.engine.latency * float(np.log(draws[0])) + lost * self.engine.timeout
+            if self.engine.loss and draws[1] < self.engine.loss:
+                self.push(now + delay + self.engine.timeout, effect.to, sender, effect.envelope)
+                lost += 1
+        self.trace.retransmissions += lost
+        self.push(now + delay, effect.to, sender, effect.envelope)
+
+    def push(self, time: float, peer: int, sender: int, envelope: Envelope | None) -> None:
+        self.sent += 1
+        heapq.heappush(self.heap, (time, self.sent, peer, sender, envelope))
+
+    def outcome(self) -> Outcome:
+        job = self.job
+        stuck = [peer for peer, machine in enumerate(self.machines) if machine.state is None]
+        unfinished = isinstance(job.schedule, Rounds) and any(machine.count < job.steps for machine in self.machines)
+        if stuck or unfinished:
+            raise ConformanceError("the network fell silent before the run was over; some message was never answered")
+        state = join([machine.state for machine in self.machines])
+        self.trace.meetings = self._meetings()
+        metrics = Metrics()
+        if job.evaluate is not None and job.evaluate_every > 0:
+            metrics.add(job.steps, job.evaluate(job.algorithm.estimate(state)))
+        return Outcome(state, self.trace, metrics, self.public)
+
+    def _meetings(self) -> Meetings:
+        order = sorted(self.met)
+        columns: list[Array | Ints] = [np.array([event[k] for event in order]) for k in (0, 2, 3)]
+        return Meetings(columns[0].astype(np.float64), columns[1].astype(np.int64), columns[2].astype(np.int64))

@@ -1,0 +1,124 @@
+"""Linear forms of a view, found by running the algorithm itself on symbols instead of numbers.
+
+Every release and every noise is a *source*, a unit vector of its own; states and messages are then linear forms over
+sources. Observers see rows of A s + B xi: sources that are releases carry the private scalar and its noise, others are
+pure noise. This is the oracle behind the fast accountants: they are tested to agree with it (gossip:LG-1).
+Nonlinear algorithms are refused: `linear = True` is a tested claim. Cost: sources times messages; small graphs only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.home import Address, Door
+from bruit.algorithms.messages import Edges
+from bruit.arrays import Array, Ints
+from bruit.engines.bulk import Bulk
+from bruit.engines.engine import Job
+from bruit.errors import ConfigError, PrivacyError
+from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.ledger import Ledger
+from bruit.privacy.network.rows import linear_gaussian
+from bruit.randomness import Dice, Replay
+from bruit.tasks import Task
+from bruit.trace import Meetings
+
+
+class Forms(NamedTuple):
+    """What some observers see: Y = A s + B xi, one column of A per release (`owner`), one of B per source."""
+
+    A: Array  # (rows, releases)
+    B: Array  # (rows, sources)
+    owner: Ints  # (releases,)
+
+
+@dataclass
+class SourceDoor(Door):
+    """A door that answers with symbols; `width` is the number of sources it may hand out."""
+
+    width: int
+    owners: list[int] = field(default_factory=list)  # owner of each source
+    releases: list[bool] = field(default_factory=list)  # whether the source is a release of data
+
+    @property
+    def dim(self) -> int:
+        return self.width
+
+    @property
+    def sigma(self) -> float:
+        return 1.0
+
+    def _fresh(self, owners: Ints, data: bool) -> Array:
+        rows = np.zeros((len(owners), self.width))
+        first = len(self.owners)
+        self.owners.extend(int(u) for u in owners)
+        self.releases.extend([data] * len(owners))
+        inside = np.arange(first, first + len(owners)) < self.width
+        rows[np.flatnonzero(inside), first + np.flatnonzero(inside)] = 1.0
+        return rows
+
+    def value(self, at: Address) -> Array:
+        return self._fresh(at.ids, True)
+
+    def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
+        return self._fresh(at.ids, True)
+
+    def prox(self, at: Address, x: Array, rho: float) -> Array:
+        raise PrivacyError("a proximal step is not linear in what the door releases")
+
+    def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
+        raise PrivacyError("work on raw records is not linear in what the door releases")
+
+    def noise(self, at: Address, sigma: Array, width: int) -> Array:
+        return sigma[:, None] * self._fresh(at.ids, False)
+
+    def copy_noise(self, at: Address, edges: Edges, sigma: Array, width: int) -> Array:
+        counts = np.diff(edges.start)
+        return np.repeat(sigma, counts)[:, None] * self._fresh(np.repeat(at.ids, counts), False)
+
+    def pair_noise(self, at: Address, edges: Edges, sigma: float, width: int) -> Array:
+        raise PrivacyError("noise shared by two peers has no single owner; use the accountant of that protocol")
+
+
+def view_forms(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0
+) -> tuple[Forms, Meetings]:
+    """The linear forms that the observers see, their own releases and noises included; and the meetings drawn."""
+    if not algorithm.linear:
+        raise ConfigError(f"{algorithm.name()} does not claim to be linear, so its views have no linear forms")
+    count = _execute(algorithm, graph, steps, observers, seed, 1)[0]
+    door, received, meetings = _execute(algorithm, graph, steps, observers, seed, len(count.owners))
+    mine = np.isin(door.owners, observers)
+    rows = [np.eye(door.width)[mine]] + [np.asarray(row).reshape(1, -1) for row in received]
+    stacked = np.concatenate(rows)
+    data = np.array(door.releases, bool)
+    return Forms(stacked[:, data], stacked, np.array(door.owners)[data]), meetings
+
+
+def _execute(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int,
+             width: int) -> tuple[SourceDoor, list[Any], Meetings]:  # fmt: skip
+    door, dice = SourceDoor(width), Replay(seed)
+    job = Job(algorithm, graph, door, dice, steps, Ledger(graph.n), frozenset(observers))
+    outcome = Bulk().execute(job)
+    received = [message.row for message in outcome.trace.received if message.sender not in observers]
+    return door, received, outcome.trace.meetings
+
+
+
+
+def exact_losses(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0
+) -> Array:
+    """Loss of every peer by brute force: max of d^T Q_u d over |d| <= 1, bounded by sum |Q_u| (gossip:LG-1)  # (n,)."""
+    forms, _ = view_forms(algorithm, graph, steps, observers, seed)
+    losses = np.ones(graph.n)
+    for u in range(graph.n):
+        if u not in observers:
+            columns = forms.A[:, forms.owner == u]
+            losses[u] = np.abs(linear_gaussian(columns, forms.B)).sum() if columns.size else 0.0
+    return losses

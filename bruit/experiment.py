@@ -1,0 +1,78 @@
+"""Experiment: a sentence made of graph, task, algorithm, mechanism, steps and seed; `run` makes it happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.home import TaskDoor
+from bruit.engines.bulk import Bulk
+from bruit.engines.engine import Engine, Job, Progress
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
+from bruit.graphs import graph as named_graph
+from bruit.mechanisms import Mechanism
+from bruit.privacy.ledger import Ledger
+from bruit.randomness import Replay
+from bruit.result import Run
+from bruit.tasks import Mean, Task
+from bruit.trace import Trace
+
+
+def run(
+    algorithm: Algorithm[Any],
+    graph: Graph | GraphSequence | str,
+    task: Task,
+    *,
+    privacy: Mechanism | None = None,
+    steps: int,
+    seed: int = 0,
+    engine: Engine | None = None,
+    watch: Iterable[int] = (),
+    evaluate_every: int | None = None,
+    progress: Progress | None = None,
+    given: Trace | None = None,
+    after: Run | None = None,
+) -> Run:
+    """Run an algorithm among the peers of a graph, each holding its part of the task.
+
+    `watch` keeps the payloads these peers receive; `evaluate_every` = 0 evaluates nothing (about 20 times by
+    default); `given` replays a trace; `after` starts from another run's states and goes on in its ledger.
+    """
+    graph = named_graph(graph) if isinstance(graph, str) else graph
+    if task.peers != graph.n:
+        raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the task has {task.peers}; make them equal")
+    if steps < 0:
+        raise ConfigError(f"the number of steps must not be negative, found {steps}")
+    watched = frozenset(int(v) for v in watch)
+    if watched and not all(0 <= v < graph.n for v in watched):
+        raise ConfigError(f"cannot watch peer {max(watched)}: the peers are 0..{graph.n - 1}")
+    engine = Bulk() if engine is None else engine
+    dice = Replay(seed)
+    ledger = Ledger(graph.n)
+    if after is not None:
+        ledger.extend(after.ledger)
+    every = max(1, steps // 20) if evaluate_every is None else evaluate_every
+    job = Job(
+        algorithm, graph, TaskDoor(task, privacy, dice, ledger), dice, steps, ledger, watched, task.evaluate, every,
+        progress, given, None if after is None else after.state,
+    )  # fmt: skip
+    outcome = engine.execute(job)
+    return Run(
+        algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
+        ledger, outcome.metrics, algorithm.estimate(outcome.state), state=outcome.state,
+    )  # fmt: skip
+
+
+def rehearse(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, privacy: Mechanism | None, steps: int, seed: int = 0
+) -> Run:
+    """The same protocol on blank data of one number per peer: what the accountant needs before any data exists.
+
+    The ledger and the meetings come from running the algorithm itself, so that accounting cannot drift from the code.
+    """
+    blank = Mean(np.zeros((graph.n, 1)))
+    return run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0)

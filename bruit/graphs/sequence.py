@@ -1,0 +1,205 @@
+"""Public sequences of graphs: which graph mixes in which round, known to all and never dependent on data."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bruit.arrays import Ints
+from bruit.errors import ConfigError
+from bruit.graphs.graph import Graph
+from bruit.graphs.mixing import from_edges
+
+
+class GraphSequence(ABC):
+    """A graph for every round t = 0, 1, ...; `period` is None when the sequence never repeats by construction."""
+
+    n: int
+    name: str
+
+    @property
+    @abstractmethod
+    def period(self) -> int | None:
+        """After how many rounds the sequence starts again."""
+
+    @abstractmethod
+    def at(self, t: int) -> Graph:
+        """The mixing graph of round t."""
+
+
+@dataclass(frozen=True, eq=False)
+class Static(GraphSequence):
+    """The same graph in every round."""
+
+    graph: Graph
+    n: int
+    name: str
+
+    @property
+    def period(self) -> int:
+        return 1
+
+    def at(self, t: int) -> Graph:
+        _check_round(t)
+        return self.graph
+
+
+@dataclass(frozen=True, eq=False)
+class Given(GraphSequence):
+    """A list of graphs, one a round, from the start again after the last."""
+
+    graphs: tuple[Graph, ...]
+    n: int
+    name: str
+
+    @property
+    def period(self) -> int:
+        return len(self.graphs)
+
+    def at(self, t: int) -> Graph:
+        _check_round(t)
+        return self.graphs[t % len(self.graphs)]
+
+
+@dataclass(frozen=True, eq=False)
+class Fresh(GraphSequence):
+    """A random graph drawn anew every few rounds; draw number r has a seed derived from (seed, r)."""
+
+    family: Callable[[int], Graph]
+    every: int
+    seed: int
+    n: int
+    name: str
+    _current: dict[int, Graph] = field(default_factory=dict, repr=False)
+
+    @property
+    def period(self) -> None:
+        return None
+
+    def at(self, t: int) -> Graph:
+        _check_round(t)
+        number = t // self.every
+        graph = self._current.get(number)
+        if graph is None:
+            graph = self.family(derived_seed(self.seed, number))
+            if graph.n != self.n:
+                raise ConfigError(f"{self.name}: draw {number} has {graph.n} peers, the first had {self.n}")
+            self._current.clear()
+            self._current[number] = graph
+        return graph
+
+
+@dataclass(frozen=True, eq=False)
+class Butterfly(GraphSequence):
+    """Exact averaging in m steps (gossip:MUF-X2): in step t the peers that differ only in digit t mod m average.
+
+    The position of a peer is written in mixed radix, position = sum of digit_i * r_0 ... r_(i-1), and the r_i peers of
+    a cell take weights exactly 1 / r_i. With `relabel` = s, block r of m steps uses public positions drawn from
+    default_rng((s, r)); without, the position of a peer is its number.
+    """
+
+    radices: tuple[int, ...]
+    relabel: int | None
+    n: int
+    name: str
+    _current: dict[tuple[int, int], Graph] = field(default_factory=dict, repr=False)
+
+    @property
+    def period(self) -> int | None:
+        return self._steps if self.relabel is None else None
+
+    @property
+    def _steps(self) -> int:
+        return max(1, len(self.radices))
+
+    def labels(self, t: int) -> Ints:
+        """The position of each peer in the butterfly during the m steps that contain step t."""
+        _check_round(t)
+        if self.relabel is None:
+            return np.arange(self.n)
+        return np.random.default_rng((self.relabel, t // self._steps)).permutation(self.n)
+
+    def at(self, t: int) -> Graph:
+        _check_round(t)
+        digit = t % self._steps
+        number = 0 if self.relabel is None else t // self._steps
+        graph = self._current.get((number, digit))
+        if graph is None:
+            for stale in [key for key in self._current if key[0] != number]:
+                del self._current[stale]
+            graph = self._current[number, digit] = self._step(t, digit)
+        return graph
+
+    def _step(self, t: int, digit: int) -> Graph:
+        radix = self.radices[digit] if self.radices else 1
+        stride = math.prod(self.radices[:digit])
+        holder = np.argsort(self.labels(t))                # position -> peer
+        cells = holder.reshape(-1, radix, stride)          # the peers of a cell differ in the middle coordinate
+        a, b = np.triu_indices(radix, 1)
+        edges = np.stack([cells[:, a, :].ravel(), cells[:, b, :].ravel()], axis=1)
+        group = tuple(reversed(self.radices)) if self.relabel is None else None
+        return from_edges(self.n, edges, name=f"{self.name}@{t if self.relabel is not None else digit}", group=group)
+
+
+def static(graph: Graph) -> GraphSequence:
+    """The same graph in every round."""
+    return Static(graph, graph.n, graph.name)
+
+
+def given(graphs: Sequence[Graph]) -> GraphSequence:
+    """A list of graphs on the same peers, used one after the other, round and round."""
+    if not graphs:
+        raise ConfigError("a sequence of graphs needs at least one graph")
+    sizes = [graph.n for graph in graphs]
+    if len(set(sizes)) > 1:
+        raise ConfigError(f"the graphs of a sequence must have the same peers, found sizes {sizes}")
+    return Given(tuple(graphs), sizes[0], "+".join(dict.fromkeys(graph.name for graph in graphs)))
+
+
+def fresh(family: Callable[[int], Graph], every: int = 1, seed: int = 0, name: str | None = None) -> GraphSequence:
+    """A new draw of family(seed) every few rounds."""
+    if every < 1:
+        raise ConfigError(f"fresh draws come every K >= 1 rounds, found K = {every}")
+    first = family(derived_seed(seed, 0))
+    return Fresh(family, every, seed, first.n, name or f"{first.name},fresh={every}", {0: first})
+
+
+def butterfly(n: int, relabel: int | None = None, radices: Sequence[int] | None = None) -> Butterfly:
+    """The butterfly on n peers; the radices default to the prime factors of n, smallest first."""
+    if n < 1:
+        raise ConfigError(f"butterfly needs at least one peer, found n = {n}")
+    if relabel is not None and relabel < 0:
+        raise ConfigError(f"butterfly needs a seed >= 0 to relabel, found {relabel}")
+    digits = tuple(radices) if radices is not None else _prime_factors(n)
+    if any(radix < 2 for radix in digits) or math.prod(digits) != n:
+        raise ConfigError(f"butterfly needs radices >= 2 whose product is n = {n}, found {digits}")
+    name = f"butterfly:{n}"
+    if digits != _prime_factors(n):
+        name += ",radices=" + "x".join(map(str, digits))
+    if relabel is not None:
+        name += ",relabel=true" + (f",seed={relabel}" if relabel else "")
+    return Butterfly(digits, relabel, n, name)
+
+
+def derived_seed(seed: int, number: int) -> int:
+    """An independent seed for draw `number` of a seeded sequence."""
+    return int(np.random.SeedSequence((seed, number)).generate_state(1, np.uint64)[0])
+
+
+def _prime_factors(n: int) -> tuple[int, ...]:
+    factors, divisor = [], 2
+    while divisor * divisor <= n:
+        while n % divisor == 0:
+            factors.append(divisor)
+            n //= divisor
+        divisor += 1
+    return (*factors, n) if n > 1 else tuple(factors)
+
+
+def _check_round(t: int) -> None:
+    if t < 0:
+        raise ConfigError(f"rounds are counted from 0, found {t}")

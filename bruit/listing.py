@@ -1,0 +1,81 @@
+"""What there is: algorithms, graphs, data sets, mechanisms, tasks, experiments; and the facts of one graph."""
+
+from __future__ import annotations
+
+import inspect
+from difflib import get_close_matches
+from typing import Any
+
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, diameter, mixing_time, spectral_gap
+from bruit.graphs import graph as named_graph
+
+
+def first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").split("\n")[0].rstrip(".")
+
+
+def algorithms() -> dict[str, str]:
+    from bruit.algorithms.algorithm import catalog
+    from bruit.algorithms.muffliato import presets
+
+    found = {name: first_line(inspect.getmodule(kind)) for name, kind in catalog().items()}
+    return {**found, **{name: f"{first_line(preset)} (preset)" for name, preset in presets().items()}}
+
+
+def graphs() -> dict[str, str]:
+    from bruit.graphs.names import families
+
+    return families()
+
+
+def data() -> dict[str, str]:
+    from bruit.tasks.data import catalog
+
+    return dict(catalog())
+
+
+def mechanisms() -> dict[str, str]:
+    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
+
+    kinds = {"gaussian": Gaussian, "laplace": Laplace, "discrete-gaussian": DiscreteGaussian}
+    return {name: first_line(kind) for name, kind in kinds.items()}
+
+
+def tasks() -> dict[str, str]:
+    from bruit.tasks import Logistic, Mean, Ridge, Softmax
+
+    return {kind.__name__.lower(): first_line(kind) for kind in (Mean, Ridge, Logistic, Softmax)}
+
+
+def experiments() -> dict[str, str]:
+    from bruit.config import bundled
+
+    return {name: path.read_text().split("\n")[0].lstrip("# ") for name, path in bundled().items()}
+
+
+def listing(what: str) -> dict[str, str]:
+    """One line for each thing of a kind."""
+    kinds = {kind.__name__: kind for kind in (algorithms, graphs, data, mechanisms, tasks, experiments)}
+    if what not in kinds:
+        near = get_close_matches(what, kinds, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"cannot list {what!r}{hint} (there are: {', '.join(kinds)})")
+    return kinds[what]()
+
+
+def graph_facts(name: str) -> dict[str, Any]:
+    """Peers, links, degrees, diameter, spectral gap, mixing time, validity."""
+    found = named_graph(name)
+    if not isinstance(found, Graph):
+        first = found.at(0)
+        return {"name": found.name, "peers": found.n, "period": found.period, "links in round 0": first.edge_count,
+                "messages per peer in round 0": float(first.degrees.mean())}  # fmt: skip
+    degrees, checks = found.degrees, found.validity()
+    return {
+        "name": found.name, "peers": found.n, "links": found.edge_count,
+        "degrees": {"least": int(degrees.min()), "mean": float(degrees.mean()), "most": int(degrees.max())},
+        "connected": found.is_connected(), "diameter": diameter(found), "spectral_gap": spectral_gap(found),
+        "mixing_time": mixing_time(found), "valid": checks.ok, "aperiodic": checks.aperiodic,
+        "symmetric": checks.symmetric, "translations": list(found.group) if found.group else None,
+    }  # fmt: skip

@@ -1,0 +1,140 @@
+"""A mechanism: a randomized release that knows its sensitivity and what it costs.
+
+    release(x) = snap(clip(x)) + noise(address)          address = ("noise", run, lane, step, use)
+
+snap rounds toward zero to the lattice of the noise (if it has one): no norm grows, and every sum below is exact.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.mechanisms.clip import clip_rows
+from bruit.privacy.events import Event
+from bruit.randomness import Dice
+
+LEVELS = ("user", "record")
+LATTICE = 2.0**-20  # default spacing of the lattice, in units of the noise
+
+
+class Mechanism(ABC):
+    """Clips rows and adds addressed noise. Below it: frozen dataclasses, one per file."""
+
+    kind: ClassVar[str]
+    norm: ClassVar[int] = 2
+    clip: float
+    level: str
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """Absolute standard deviation of the noise on each coordinate."""
+
+    @property
+    @abstractmethod
+    def spacing(self) -> float:
+        """Distance of neighboring points of the lattice releases lie on, a power of two; 0 for plain floats."""
+
+    @abstractmethod
+    def event(self) -> Event:
+        """What one release costs."""
+
+    @abstractmethod
+    def noise(self, dice: Dice, lanes: Ints, steps: Ints | int, use: int, d: int, run: Ints | int = 0) -> Array:
+        """The noise alone, for each lane  # (len(lanes), d)."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description; `mechanism_from` reads it back."""
+
+    @property
+    def sensitivity(self) -> float:
+        """How far a release can move when the data behind it is replaced: 2 * clip, in the norm of the mechanism.
+
+        The same at the record level: a row is clipped as a whole, and one record may move it from end to end.
+        """
+        return 2.0 * self.clip
+
+    @final
+    def release(
+        self, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int, run: Ints | int = 0
+    ) -> Array:
+        """Clip each row, then add noise addressed by ("noise", run, lane, step, use). An address serves once."""
+        values = check_rows(values, lanes)
+        rows = clip_rows(values, self.clip, self.norm)
+        if self.spacing:
+            rows = snap(rows, self.spacing)
+        return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)  # (k, d)
+
+
+def mechanism_from(record: Mapping[str, Any]) -> Mechanism:
+    """The mechanism a manifest describes."""
+    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
+
+    kinds: dict[str, type[Gaussian] | type[Laplace] | type[DiscreteGaussian]] = {
+        mechanism.kind: mechanism for mechanism in (Gaussian, Laplace, DiscreteGaussian)
+    }
+    fields = dict(record)
+    kind = fields.pop("kind", None)
+    if kind not in kinds:
+        raise ConfigError(f"unknown mechanism {kind!r}; known ones: {', '.join(sorted(kinds))}")
+    try:
+        return kinds[kind](**fields)
+    except TypeError as error:
+        raise ConfigError(f"the {kind} mechanism cannot be read from {dict(record)!r}: {error}") from error
+
+
+def snap(rows: Array, spacing: float) -> Array:
+    """Round toward zero to multiples of a power of two: exact, and no coordinate grows in size."""
+    return np.trunc(rows / spacing) * spacing
+
+
+def lattice_spacing(lattice: float | None, noise: float, clip: float) -> float:
+    """The largest power of two up to lattice * noise; coarser if noise is so small that clip / spacing > 2**50.
+
+    A power of two makes every multiple, and every sum of two, an exact float: the float that is sent is a function
+    of the lattice point alone and says nothing more.
+    """
+    if lattice is None or noise == 0:
+        return 0.0
+    finest = max(lattice * noise, clip * 2.0**-50)
+    return float(2.0 ** (math.frexp(finest)[1] - 1))
+
+
+def check_parameters(clip: float, noise: float, level: str, noise_name: str) -> None:
+    """Refuse parameters that cannot mean anything."""
+    if not (clip > 0 and math.isfinite(clip)):
+        raise ConfigError(f"clip must be a positive number, found {clip}; it bounds the norm of what a peer releases")
+    if not (noise >= 0 and math.isfinite(noise)):
+        raise ConfigError(f"{noise_name} must be a number >= 0 (0: no noise, infinite epsilon), found {noise}")
+    if level not in LEVELS:
+        raise ConfigError(f"level must be 'user' or 'record', found {level!r}")
+
+
+def check_lattice(lattice: float | None) -> None:
+    """A lattice is given in units of the noise, at most one unit apart; None: plain floats."""
+    if lattice is not None and not 2.0**-40 <= lattice <= 1.0:
+        raise ConfigError(f"lattice must be between 2**-40 and 1 (units of the noise), or None, found {lattice}")
+
+
+def check_rows(values: Array, lanes: Ints) -> Array:
+    """One finite row per lane, or an error that names the peer."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2 or len(values) != len(lanes):
+        raise ConfigError(
+            f"a release needs one row per peer, found shape {values.shape} for {len(lanes)} peers; "
+            "pass a matrix (peers, dimension)"
+        )
+    finite = np.isfinite(values)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise ConfigError(
+            f"peer {lanes[row]} has {values[row, column]} at coordinate {column} of what it would release; "
+            "look for a diverging step size or missing values in its records"
+        )
+    return values

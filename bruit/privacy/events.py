@@ -1,0 +1,246 @@
+"""What a release costs, described apart from how the cost is computed.
+
+Frozen records of only the parameters that matter to accounting, after the vocabulary of dp_accounting (which is
+imported only by `to_dp_accounting`). noise_multiplier = noise / sensitivity, so an event already knows its level of
+adjacency. Any accountant may read an event; one it does not know is refused by name, never skipped.
+"""
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from bruit.errors import PrivacyError
+
+
+class Event(ABC):
+    """Something that touched private data (or, for a mask, is known not to have)."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def key(self) -> tuple[object, ...]:
+        """A hashable name: equal events have equal keys. Ledgers intern events by it."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description; `event_from` reads it back."""
+
+    @abstractmethod
+    def to_dp_accounting(self) -> Any:
+        """The same event in dp_accounting's words."""
+
+    def to_json(self) -> str:
+        """Its description as JSON text; `from_json` reads it back."""
+        return json.dumps(self.describe(), sort_keys=True)
+
+    def parts(self) -> Iterator[tuple["Event", int]]:
+        """The simple events it is made of, each with its count."""
+        yield self, 1
+
+
+@dataclass(frozen=True)
+class Exact(Event):
+    """A read of private data without noise: epsilon is infinite."""
+
+    kind: ClassVar[str] = "exact"
+
+    def key(self) -> tuple[object, ...]:
+        return (self.kind,)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.NonPrivateDpEvent()
+
+
+@dataclass(frozen=True)
+class Mask(Event):
+    """Noise without data: it costs nothing, but it is named, since views on a graph must know of it."""
+
+    sigma: float
+    kind: ClassVar[str] = "mask"
+
+    def __post_init__(self) -> None:
+        _check_noise(self, self.sigma)
+
+    def key(self) -> tuple[object, ...]:
+        return (self.kind, self.sigma)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "sigma": self.sigma}
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.NoOpDpEvent()
+
+
+class _Noisy(Event):
+    """An additive mechanism known by its noise multiplier."""
+
+    noise_multiplier: float
+
+    def key(self) -> tuple[object, ...]:
+        return (self.kind, self.noise_multiplier)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True)
+class GaussianEvent(_Noisy):
+    """Gaussian noise of std noise_multiplier * (L2 sensitivity): exactly (1 / noise_multiplier)-GDP (walk:F-1)."""
+
+    noise_multiplier: float
+    kind: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        _check_noise(self, self.noise_multiplier)
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.GaussianDpEvent(self.noise_multiplier)
+
+
+@dataclass(frozen=True)
+class LaplaceEvent(_Noisy):
+    """Laplace noise of scale noise_multiplier * (L1 sensitivity): (1 / noise_multiplier, 0)-DP."""
+
+    noise_multiplier: float
+    kind: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        _check_noise(self, self.noise_multiplier)
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.LaplaceDpEvent(self.noise_multiplier)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianEvent(_Noisy):
+    """Discrete Gaussian noise of parameter noise_multiplier * (L2 sensitivity): 1 / (2 noise_multiplier**2)-zCDP."""
+
+    noise_multiplier: float
+    kind: ClassVar[str] = "discrete_gaussian"
+
+    def __post_init__(self) -> None:
+        _check_noise(self, self.noise_multiplier)
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter: the Renyi divergence of order alpha is at most alpha * rho."""
+        return math.inf if self.noise_multiplier == 0 else 0.5 / self.noise_multiplier**2
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.ZCDpEvent(self.rho)
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """Several events, each of which may look at the outputs of the earlier ones."""
+
+    events: tuple[Event, ...]
+    kind: ClassVar[str] = "composed"
+
+    def __post_init__(self) -> None:
+        for event in self.events:
+            _check_event(self, event)
+
+    def key(self) -> tuple[object, ...]:
+        return (self.kind, *(event.key() for event in self.events))
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "events": [event.describe() for event in self.events]}
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.ComposedDpEvent([event.to_dp_accounting() for event in self.events])
+
+    def parts(self) -> Iterator[tuple[Event, int]]:
+        for event in self.events:
+            yield from event.parts()
+
+
+@dataclass(frozen=True)
+class SelfComposed(Event):
+    """The same event, count times."""
+
+    event: Event
+    count: int
+    kind: ClassVar[str] = "self_composed"
+
+    def __post_init__(self) -> None:
+        _check_event(self, self.event)
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
+            raise PrivacyError(f"an event happens a whole number of times >= 0, found {self.count!r} for {self.event}")
+
+    def key(self) -> tuple[object, ...]:
+        return (self.kind, self.event.key(), self.count)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "event": self.event.describe(), "count": self.count}
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.SelfComposedDpEvent(self.event.to_dp_accounting(), self.count)
+
+    def parts(self) -> Iterator[tuple[Event, int]]:
+        for event, count in self.event.parts():
+            yield event, count * self.count
+
+
+def to_json(event: Event) -> str:
+    """An event as JSON text."""
+    return event.to_json()
+
+
+def from_json(text: str) -> Event:
+    """Read an event back from its JSON text."""
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise PrivacyError(f"the event {text!r} is not JSON ({error}), so it is refused; repair it") from error
+    return event_from(record)
+
+
+def event_from(record: Mapping[str, Any]) -> Event:
+    """Read an event back from its description; an unknown kind or a missing field is refused by name."""
+    kind = record.get("kind") if isinstance(record, Mapping) else None
+    try:
+        if kind == "exact":
+            return Exact()
+        if kind == "mask":
+            return Mask(float(record["sigma"]))
+        if kind == "composed":
+            return Composed(tuple(event_from(part) for part in record["events"]))
+        if kind == "self_composed":
+            return SelfComposed(event_from(record["event"]), record["count"])
+        for event in (GaussianEvent, LaplaceEvent, DiscreteGaussianEvent):
+            if kind == event.kind:
+                return event(float(record["noise_multiplier"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise PrivacyError(f"the event {record!r} cannot be read ({error!r}), so it is refused; repair it") from error
+    raise PrivacyError(f"unknown event {record!r}: its cost is unknown, so it is refused; a newer version may read it")
+
+
+def _check_noise(event: Event, noise: object) -> None:
+    if isinstance(noise, bool) or not isinstance(noise, int | float) or math.isnan(noise) or noise < 0:
+        raise PrivacyError(f"the noise of a {event.kind} event must be a number >= 0, found {noise!r}")
+
+
+def _check_event(whole: Event, part: object) -> None:
+    if not isinstance(part, Event):
+        raise PrivacyError(f"unknown event {part!r} in a {whole.kind} event; use the records of bruit.privacy.events")

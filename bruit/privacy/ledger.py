@@ -1,0 +1,88 @@
+"""The ledger: one line for every release, in columns (peer, step, clock, event).
+
+Accountants turn a ledger into epsilons; they never look at values. Events are interned: a million Gaussian releases
+of one mechanism share one record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from bruit.arrays import Bools, Ints
+from bruit.errors import ConfigError, PrivacyError
+from bruit.privacy.events import Event, Exact, Mask, from_json
+
+
+@dataclass
+class Ledger:
+    """Append-only columns; `record` costs O(lines) and copies nothing it already holds."""
+
+    peers: int
+    events: list[Event] = field(default_factory=list)
+    _index: dict[Event, int] = field(default_factory=dict, repr=False)
+    _parts: list[tuple[Ints, Ints, Ints, int]] = field(default_factory=list, repr=False)
+
+    def record(self, peer: Ints, step: Ints, clock: Ints, event: Event) -> None:
+        """One line per peer: at its own `step`, at the schedule's position `clock`, it released `event`."""
+        if event not in self._index:
+            self._index[event] = len(self.events)
+            self.events.append(event)
+        if len(peer):
+            self._parts.append((peer, step, clock, self._index[event]))
+
+    def __len__(self) -> int:
+        return sum(len(part[0]) for part in self._parts)
+
+    def column(self, name: str) -> Ints:
+        """One column: "peer", "step", "clock" or "event" (an index into `events`)."""
+        if name == "event":
+            parts = [np.full(len(part[0]), part[3], np.int64) for part in self._parts]
+        else:
+            parts = [part[("peer", "step", "clock").index(name)] for part in self._parts]
+        return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, np.int64)
+
+    def counts(self) -> Ints:
+        """How often each peer released each event  # (peers, events)."""
+        table = np.zeros((self.peers, len(self.events)), np.int64)
+        for peer, _, _, event in self._parts:
+            table[:, event] += np.bincount(peer, minlength=self.peers)
+        return table
+
+    def is_data(self) -> Bools:
+        """Which events read data (masks do not)  # (events,)."""
+        return np.array([not isinstance(event, Mask) for event in self.events], bool)
+
+    def has_exact(self) -> bool:
+        """Whether anybody read data without a mechanism."""
+        return any(isinstance(event, Exact) for event in self.events)
+
+    def extend(self, other: Ledger) -> None:
+        """Append another ledger of the same peers: phases of one story share one ledger."""
+        if other.peers != self.peers:
+            raise PrivacyError(f"cannot join the ledgers of {self.peers} and {other.peers} peers: they are not the same")
+        for peer, step, clock, event in other._parts:
+            self.record(peer, step, clock, other.events[event])
+
+    def save(self, path: Path) -> None:
+        names = ("peer", "step", "clock", "event")
+        columns = {name: self.column(name) for name in names}
+        text = np.array([event.to_json() for event in self.events], dtype=np.str_)
+        np.savez_compressed(path, peers=np.int64(self.peers), events=text, **columns)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path) -> Ledger:
+        with np.load(path, allow_pickle=False) as stored:
+            ledger = cls(int(stored["peers"]))
+            columns = [stored[name] for name in ("peer", "step", "clock", "event")]
+            events = [from_json(str(text)) for text in stored["events"]]
+        if len({len(column) for column in columns}) != 1:
+            raise ConfigError(f"the ledger {path} has columns of different lengths; it is broken")
+        peer, step, clock, kind = columns
+        cuts = np.flatnonzero(np.diff(kind)) + 1
+        for lines in np.split(np.arange(len(kind)), cuts):
+            if len(lines):
+                ledger.record(peer[lines], step[lines], clock[lines], events[int(kind[lines[0]])])
+        return ledger

@@ -1,0 +1,106 @@
+"""Gossip gradient descent whose rounds end in exact consensus: adaptive, proven (gossip:MUF-9 `consensus`, MUF-X2).
+
+After a round of exact consensus every peer holds the same public model, so the next gradients of others are fixed
+given the view, and rounds compose:   m(u -> v) = sum over rounds of m_t(u -> v).
+A round of mixing that did not end in exact consensus is charged m_t = 1 (reveal all its noisy inputs). In a butterfly
+round m_t = 1 / prod_{j < i} r_j with i the highest digit in which the labels of u and v differ; the relabelling of
+each round is public, so the *realized* sum is the guarantee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import PrivacyError
+from bruit.graphs import Graph
+from bruit.graphs.sequence import Butterfly
+from bruit.privacy.guarantee import Hypothesis
+from bruit.privacy.network.rows import sequence_loss
+from bruit.privacy.network.theorem import STANDING, Facts, Theorem
+
+
+@dataclass(frozen=True)
+class Consensus(Theorem):
+    """`mixing` exchanges follow each gradient; `plain` says that they mix without acceleration."""
+
+    mixing: int
+    plain: bool
+    title: ClassVar[str] = "composition of exact-consensus rounds"
+    spec: ClassVar[str] = "gossip:MUF-9 consensus, MUF-X2"
+
+    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+        facts.noise_multiplier()
+        blocks = self._blocks(facts)
+        if not any(self._agrees(facts, block) for block in blocks):
+            raise PrivacyError(
+                "no round ends in exact consensus on this graph, so each of them is charged like local DP;"
+                " use a butterfly graph with mixing equal to its number of digits"
+            )
+        whole = sum(self._agrees(facts, block) for block in blocks)
+        return (
+            Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus, the others are charged 1", checked=True),
+            Hypothesis("all peers start from the same public model", checked=True),
+            Hypothesis("gradients are clipped before the noise", checked=True),
+            *STANDING,
+        )
+
+    def _blocks(self, facts: Facts) -> Ints:
+        """Rounds in which a gradient was released: one block of `mixing` exchanges each."""
+        data = facts.ledger.is_data()[facts.ledger.column("event")]
+        return np.unique(facts.ledger.column("clock")[data]) // self.mixing
+
+    def _agrees(self, facts: Facts, block: int) -> bool:
+        first = int(block) * self.mixing
+        if not self.plain or first + self.mixing > facts.steps:
+            return False
+        if np.any(facts.faults.round // self.mixing == block):
+            return False
+        if isinstance(facts.graph, Butterfly):
+            digits = len(facts.graph.radices)
+            return first % digits == 0 and self.mixing % digits == 0
+        graph = facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(first)
+        return _is_uniform(graph)
+
+    def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        total = np.zeros(facts.n)
+        for block in self._blocks(facts):
+            if not self._agrees(facts, int(block)):
+                total += 1.0
+            elif isinstance(facts.graph, Butterfly) and len(observers) == 1:
+                total += _digit_losses(facts.graph, int(block) * self.mixing)[:, observers[0]]
+            else:
+                first = int(block) * self.mixing
+                shifted = sequence_loss(lambda t, first=first: facts.at(first + t), facts.n, self.mixing, observers)
+                total += shifted.loss
+        return total
+
+    def matrix(self, facts: Facts, progress: object = None) -> Array:
+        if not isinstance(facts.graph, Butterfly):
+            return super().matrix(facts)
+        m = np.zeros((facts.n, facts.n))
+        for block in self._blocks(facts):
+            m += _digit_losses(facts.graph, int(block) * self.mixing) if self._agrees(facts, int(block)) else 1.0
+        np.fill_diagonal(m, np.nan)
+        return m
+
+
+def _digit_losses(graph: Butterfly, number: int) -> Array:
+    """m of one butterfly block for all pairs, from the highest digit in which the labels differ  # (n, n)."""
+    labels, size = graph.labels(number), 1
+    losses = np.ones((graph.n, graph.n))
+    for radix in graph.radices:
+        differ = (labels[:, None] // size) % radix != (labels[None, :] // size) % radix
+        losses[differ] = 1.0 / size
+        size *= radix
+    return losses
+
+
+def _is_uniform(graph: Graph) -> bool:
+    """Whether one exchange is already exact consensus: all weights equal 1/n, in exact arithmetic."""
+    prime = 2**31 - 1
+    full = len(graph.weights.data) == graph.n * graph.n
+    return full and bool(np.all(graph.residues(prime) == pow(graph.n, -1, prime)))

@@ -1,0 +1,58 @@
+"""Loss of re-noised gossip: every message copy carries a little fresh noise (gossip:MUF-X1).
+
+    m(u -> V) <= e_u^T K^T (K K^T + R)^{-1} K e_u,   rows r_{t,w} = (W_TT^t)_{w,.} for each copy (t, w -> v), R = diag(tau_t^2)
+
+with T = everybody but V: the observers are given all message noises not addressed to them, and subtract what they
+said themselves. tau is the message noise in units of sigma. All tau > 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.errors import PrivacyError
+from bruit.privacy.guarantee import Hypothesis
+from bruit.privacy.network.rows import noisy_rows_loss
+from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
+
+
+@dataclass(frozen=True)
+class RenoisedGossip(Theorem):
+    """`taper(public)` gives tau_t, the noise of round t's messages in units of the release's sigma  # (steps,)."""
+
+    taper: Callable[[Any], Array]
+    title: ClassVar[str] = "re-noised gossip"
+    spec: ClassVar[str] = "gossip:MUF-X1"
+
+    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+        once = one_release(facts)
+        tau = self.taper(facts.public)[: facts.steps]
+        if facts.sigma <= 0 or np.any(tau <= 0):
+            raise PrivacyError(
+                f"re-noised gossip needs noise in every message; found sigma = {facts.sigma:g} and message noise"
+                f" {tau.min(initial=np.inf):g} sigma; raise `tau` or use plain averaging"
+            )
+        own = Hypothesis("one independent noise per message copy, as drawn by the algorithm", checked=True)
+        return (once, own, *STANDING)
+
+    def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        tau = self.taper(facts.public)[: facts.steps]
+        others = np.setdiff1d(np.arange(facts.n), observers)
+        rows, noise = [np.zeros((0, len(others)))], [np.zeros(0)]
+        power = np.eye(len(others))
+        place = np.full(facts.n, -1)
+        place[others] = np.arange(len(others))
+        for t in range(facts.steps):
+            graph = facts.at(t)
+            heard = [place[w] for v in observers for w in graph.neighbors(v) if place[w] >= 0]
+            rows.append(power[heard])
+            noise.append(np.full(len(heard), tau[t]))
+            power = graph.weights[others][:, others] @ power
+        losses = np.ones(facts.n)
+        losses[others] = noisy_rows_loss(np.concatenate(rows), np.concatenate(noise))
+        return losses

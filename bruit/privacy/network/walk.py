@@ -1,0 +1,100 @@
+"""Loss of a token walk, given the walk that happened (walk:RW-6, proof V1; hypotheses of walk section 10).
+
+Between two visits to the observers the token moves through noisy non-expansive steps. With s_t = 1 when u contributes,
+the released token is mu-GDP with mu = sqrt(E(s)) / z, E the path energy: squared slopes of the greatest convex
+minorant of the partial sums (walk:F-2). Segments compose: X_uv = sum of E over segments, in local-DP units.
+The observer is assumed to know the whole walk. Silent steps must carry noise too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bruit.arrays import Array, Bools
+from bruit.errors import PrivacyError
+from bruit.privacy.events import Mask
+from bruit.privacy.guarantee import Hypothesis
+from bruit.privacy.network.theorem import STANDING, Facts, Theorem
+
+
+@dataclass(frozen=True)
+class RealizedWalk(Theorem):
+    """Walk SGD with a constant step size `rate`; the final token is not published."""
+
+    rate: float
+    title: ClassVar[str] = "the path energy of the realized walk"
+    spec: ClassVar[str] = "walk:RW-6"
+
+    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+        facts.noise_multiplier()
+        constants = facts.constants
+        if constants is None or constants.source != "declared":
+            raise PrivacyError(
+                "the walk theorem needs a smoothness constant declared before the run (normalized rows), and there is"
+                " none; normalize the rows, or use seen_by='everybody' (local DP)"
+            )
+        if self.rate > 2 / constants.smoothness:
+            raise PrivacyError(
+                f"the walk theorem needs a step size of at most 2/beta = {2 / constants.smoothness:g}, found"
+                f" {self.rate:g}; lower the rate, or use seen_by='everybody' (local DP)"
+            )
+        if constants.lipschitz > facts.clip:
+            raise PrivacyError(
+                f"clipping at {facts.clip:g} may cut gradients as long as {constants.lipschitz:g}, and a cut vector"
+                " breaks the non-expansive step; raise the clip or clip the scalar derivative in the task"
+            )
+        if constants.strong_convexity > 0:
+            raise PrivacyError(
+                "the regularizer makes gradients as long as the model, so clipping may cut them and break the"
+                " non-expansive step; run the walk without l2"
+            )
+        self._noise_everywhere(facts)
+        return (
+            Hypothesis(f"constant step {self.rate:g} <= 2/beta = {2 / constants.smoothness:g}", checked=True),
+            Hypothesis("losses are convex and smooth, gradients stay below the clip by declaration", checked=True),
+            Hypothesis("every step, silent ones too, carries noise of the same size", checked=True),
+            Hypothesis("the walk does not depend on the data; the observer may know all of it", checked=False),
+            Hypothesis("the last token is not published", checked=False),
+            *STANDING,
+        )
+
+    def _noise_everywhere(self, facts: Facts) -> None:
+        lines = len(facts.ledger)
+        masks = [event.sigma for event in facts.ledger.events if isinstance(event, Mask)]
+        if lines != len(facts.meetings.b) or any(abs(sigma - facts.sigma) > 1e-12 * facts.sigma for sigma in masks):
+            raise PrivacyError(
+                f"the walk made {len(facts.meetings.b)} visits but only {lines} of them carry noise of the release's"
+                " size; silent steps must be masked with the same sigma"
+            )
+
+    def _contributions(self, facts: Facts) -> Bools:
+        flags = np.zeros(len(facts.meetings.b), bool)
+        data = facts.ledger.is_data()[facts.ledger.column("event")]
+        flags[facts.ledger.column("clock")[data]] = True
+        return flags
+
+    def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        from bruit.kernels.walk import energies
+
+        watching = np.zeros(facts.n, bool)
+        watching[list(observers)] = True
+        return np.asarray(energies(facts.meetings.b, self._contributions(facts), watching))
+
+    def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
+        from bruit.kernels.walk import energies
+
+        flags, path = self._contributions(facts), facts.meetings.b
+        m = np.empty((facts.n, facts.n))
+        watching = np.zeros(facts.n, bool)
+        for v in range(facts.n):
+            watching[v] = True
+            m[:, v] = energies(path, flags, watching)
+            watching[v] = False
+            if progress is not None:
+                progress(v + 1, facts.n)
+        np.fill_diagonal(m, np.nan)
+        return m

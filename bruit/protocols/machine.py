@@ -1,0 +1,70 @@
+"""Machine: a protocol without clock, thread or socket.
+
+`begin`, `receive` and `wake` map (now, input) to a list of effects; whoever drives the machine, a simulator or a real
+network, carries them out. Every effect is a frozen record.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["round", "offer", "answer", "busy", "token", "post"]
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A message between two peers: its kind, its place in the protocol, and the payload row (None when empty).
+
+    `number` is the round, the hop, or the sender's count of exchanges; with the kind and the sender it names the
+    exchange, so that a repeated message is recognized.
+    """
+
+    kind: Kind
+    number: int
+    row: Any = None
+
+
+@dataclass(frozen=True)
+class Send:
+    """Deliver an envelope to another peer."""
+
+    to: int
+    envelope: Envelope
+
+
+@dataclass(frozen=True)
+class WakeAt:
+    """Call `wake` at that time."""
+
+    time: float
+
+
+@dataclass(frozen=True)
+class Met:
+    """A meeting, hop or wake took place at this peer: `other` called, handed over, or is the peer itself."""
+
+    other: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """This peer has nothing more to do."""
+
+
+Effect = Send | WakeAt | Met | Done
+
+
+class Machine(ABC):
+    """Abstract; one instance per participant."""
+
+    @abstractmethod
+    def begin(self, now: float) -> list[Effect]: ...
+
+    @abstractmethod
+    def receive(self, now: float, sender: int, envelope: Envelope) -> list[Effect]: ...
+
+    @abstractmethod
+    def wake(self, now: float) -> list[Effect]: ...

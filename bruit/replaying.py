@@ -1,0 +1,39 @@
+"""Replay of a run: its trace again, in bulk, on the same data; the two must agree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bruit.build import build
+from bruit.config import parse
+from bruit.engines.bulk import Bulk
+from bruit.engines.engine import Progress
+from bruit.engines.replay import Agreement, compare, lines
+from bruit.errors import ConfigError, ConformanceError
+from bruit.experiment import run
+from bruit.result import Run
+from bruit.tasks import Task
+
+
+def replay(first: Run, task: Task | None = None, progress: Progress | None = None) -> Agreement:
+    """Run the trace of `first` again and compare; raises ConformanceError when they disagree.
+
+    A run from the command line carries its experiment and needs no task; others are given theirs.
+    """
+    if task is None:
+        if not first.experiment:
+            raise ConfigError("this run does not say where its data came from; give its task to replay it")
+        file = parse(first.experiment).model_copy(update={"seed": first.seed})
+        task = build(file).task
+    second = run(
+        first.algorithm, first.graph, task, privacy=first.privacy, steps=first.steps, seed=first.seed, engine=Bulk(),
+        evaluate_every=0, given=first.trace, progress=progress,
+    )  # fmt: skip
+    if first.state is not None:
+        return compare(first, second)
+    difference = float(np.abs(first.estimates - second.estimates).max(initial=0.0))
+    if not difference <= 1e-9 * max(1.0, float(np.abs(first.estimates).max(initial=0.0))):
+        raise ConformanceError(f"the estimates differ by {difference:.3g}")
+    if lines(first.ledger) != lines(second.ledger):
+        raise ConformanceError(f"the ledgers differ: {len(first.ledger)} and {len(second.ledger)} lines")
+    return Agreement(difference, len(second.ledger))

@@ -1,0 +1,94 @@
+"""What a run looks like in a terminal: accuracy beside its references, the privacy table, how it was obtained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+
+from bruit.privacy.account import Summary
+from bruit.result import Run
+
+REFERENCES = {"alone": "each peer alone, sharing nothing", "central": "all data in one place, no privacy"}
+
+
+def headline(run: Run) -> str:
+    """What was run, in one sentence."""
+    noise = "without privacy" if run.privacy is None else f"with {type(run.privacy).__name__} noise, sigma {run.privacy.sigma:.4g}"
+    data = run.task.get("data") or run.task.get("kind", "blank data")
+    return f"{run.n} peers, {run.graph.name}, {run.algorithm.name()} for {run.steps} {run.algorithm.schedule.unit}, {data}, {noise}"
+
+
+def scores_table(run: Run) -> Table | None:
+    """The metric the task cares about, beside its two references."""
+    if not run.metrics.rows:
+        return None
+    name = str(run.task.get("metric") or run.metrics.names()[0])
+    table = Table(title=f"{name} (on records that no peer holds)" if name == "accuracy" else name, title_justify="left")
+    table.add_column("who")
+    table.add_column(name, justify="right")
+    for key, text in REFERENCES.items():
+        if key == "alone" and key in run.references:
+            table.add_row(text, f"{run.references[key]:.4f}")
+    table.add_row("[bold]together, with bruit[/bold]", f"[bold]{run.metrics.last(name):.4f}[/bold]")
+    if "central" in run.references:
+        table.add_row(REFERENCES["central"], f"{run.references['central']:.4f}")
+    return table
+
+
+def privacy_table(summary: Summary) -> Table:
+    """Worst, typical and mean pair beside local DP, with delta and level in the title."""
+    title = f"what could one peer have learned about another? (delta = {summary.delta:g}, {summary.level} level)"
+    table = Table(title=title, title_justify="left")
+    table.add_column("pair")
+    table.add_column("loss (local DP release = 1)", justify="right")
+    table.add_column("epsilon", justify="right")
+    names = ("worst pair", "typical pair (median)", "mean over pairs (a summary, protects nobody)")
+    for name, loss, epsilon in zip(names, summary.losses, summary.epsilons, strict=True):
+        table.add_row(name, f"{loss:.4g}", f"{epsilon:.4g}")
+    table.add_row("local DP alone would say", f"{summary.local_loss:.4g}", f"{summary.local_epsilon:.4g}")
+    return table
+
+
+def privacy_notes(summary: Summary) -> str:
+    """Status, theorem and hypotheses."""
+    lines = [f"[bold]{summary.status}[/bold]: {escape(summary.theorem)} ({escape(summary.spec)})"]
+    lines += [f"  {escape(str(hypothesis))}" for hypothesis in summary.hypotheses]
+    lines += [f"  [yellow]{escape(reason)}[/yellow]" for reason in summary.refused]
+    return "\n".join(lines)
+
+
+def show(console: Console, run: Run, summary: Summary) -> None:
+    """The whole story on one screen."""
+    console.print(Panel(escape(headline(run)), title="bruit", title_align="left", expand=False))
+    scores = scores_table(run)
+    if scores is not None:
+        console.print(scores)
+    console.print(privacy_table(summary))
+    console.print(privacy_notes(summary))
+
+
+def as_json(run: Run, summary: Summary) -> dict[str, Any]:
+    """The same as plain data."""
+    last = {name: run.metrics.last(name) for name in run.metrics.names()}
+    return {
+        "peers": run.n, "graph": run.graph.name, "algorithm": run.algorithm.describe(), "steps": run.steps,
+        "seed": run.seed, "engine": run.engine, "metrics": last, "references": run.references,
+        "messages": run.trace.messages, "privacy": summary_json(summary),
+    }  # fmt: skip
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    worst, typical, mean = summary.losses
+    epsilon_worst, epsilon_typical, epsilon_mean = summary.epsilons
+    return {
+        "status": summary.status, "theorem": summary.theorem, "spec": summary.spec, "level": summary.level,
+        "delta": summary.delta, "noise_multiplier": summary.noise_multiplier,
+        "worst": {"loss": worst, "epsilon": epsilon_worst}, "typical": {"loss": typical, "epsilon": epsilon_typical},
+        "mean": {"loss": mean, "epsilon": epsilon_mean},
+        "local": {"loss": summary.local_loss, "epsilon": summary.local_epsilon},
+        "hypotheses": [str(hypothesis) for hypothesis in summary.hypotheses], "refused": list(summary.refused),
+    }  # fmt: skip

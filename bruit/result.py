@@ -1,0 +1,216 @@
+"""Run: what came of an experiment. Views, epsilons and reports are functions of it; on disk it is a folder.
+
+A run folder holds a manifest, the trace, the ledger, the metrics and the estimates, all columnar and without pickles,
+written atomically: it is there whole or not at all. A broken or foreign folder is refused with a reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from bruit.algorithms.algorithm import Algorithm, algorithm_from
+from bruit.arrays import Array
+from bruit.engines.engine import Metrics
+from bruit.errors import BruitError, ConfigError
+from bruit.graphs import Graph, GraphSequence
+from bruit.mechanisms import Mechanism, mechanism_from
+from bruit.privacy.account import Accountant, Observers, Summary
+from bruit.privacy.guarantee import Epsilon, Guarantee, Status
+from bruit.privacy.ledger import Ledger
+from bruit.privacy.network.theorem import Facts
+from bruit.tasks.task import Constants
+from bruit.trace import Faults, Meetings, Trace, View
+
+FORMAT, VERSION = "bruit-run", 1
+FILES = ("trace.npz", "ledger.npz", "metrics.json", "estimates.npz")
+
+
+@dataclass
+class Run:
+    """The outcome of one experiment; `state` is kept in memory only, to chain phases."""
+
+    algorithm: Algorithm[Any]
+    graph: Graph | GraphSequence
+    steps: int
+    seed: int
+    engine: dict[str, Any]
+    privacy: Mechanism | None
+    task: dict[str, Any]
+    constants: Constants | None
+    trace: Trace
+    ledger: Ledger
+    metrics: Metrics
+    estimates: Array
+    references: dict[str, float] = field(default_factory=dict)
+    experiment: str = ""
+    state: Any = field(default=None, repr=False)
+
+    @property
+    def n(self) -> int:
+        return self.graph.n
+
+    def facts(self) -> Facts:
+        """What the accountant may look at."""
+        level = self.privacy.level if self.privacy is not None else "user"
+        sigma, clip = (0.0, float("inf")) if self.privacy is None else (self.privacy.sigma, self.privacy.clip)
+        public = self.algorithm.prepare(self.graph, self.steps)
+        return Facts(self.graph, self.steps, self.ledger, self.trace.meetings, self.trace.faults, level, sigma, clip,
+                     self.constants, public)  # fmt: skip
+
+    def accountant(self) -> Accountant:
+        return Accountant(self.facts(), self.algorithm.guarantees())
+
+    def guarantee(self, of: int | None = None, seen_by: Observers = None, delta: float = 1e-6,
+                  status: Status = "proven") -> Guarantee:  # fmt: skip
+        return self.accountant().guarantee(of, seen_by, delta, status)
+
+    def epsilon(self, of: int | None = None, seen_by: Observers = None, delta: float = 1e-6,
+                status: Status = "proven") -> Epsilon:  # fmt: skip
+        """What `seen_by` (a peer, a set of peers, everybody by default) could have learned about `of` (the worst
+        peer by default), at the level of the mechanism; `.why()` explains it."""
+        return self.guarantee(of, seen_by, delta, status).epsilon(delta)
+
+    def losses(self, status: Status = "proven", progress: Callable[[int, int], None] | None = None) -> Array:
+        """m[u, v]: loss of u in the view of v, in local-DP units; the diagonal is nan."""
+        return self.accountant().losses(status, progress)
+
+    def summary(self, delta: float = 1e-6, status: Status = "proven",
+                progress: Callable[[int, int], None] | None = None) -> Summary:  # fmt: skip
+        """Worst, typical and mean pair, and local DP alone."""
+        return self.accountant().summary(delta, status, progress)
+
+    def view(self, observers: int | set[int]) -> View:
+        """What a watched peer or coalition received."""
+        return self.trace.view(frozenset({observers} if isinstance(observers, int) else observers))
+
+    def save(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Write the run folder; it appears whole or not at all."""
+        target = Path(path)
+        if target.exists() and not overwrite:
+            raise ConfigError(f"{target} exists; choose another name or allow overwriting")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        except OSError as error:
+            raise ConfigError(f"cannot write the run folder {target}: {error.strerror or error}") from None
+        try:
+            self._write(draft)
+            if target.exists():
+                shutil.rmtree(target)
+            os.replace(draft, target)
+        except OSError as error:
+            raise ConfigError(f"cannot write the run folder {target}: {error.strerror or error}") from None
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return target
+
+    def _write(self, folder: Path) -> None:
+        meetings, faults = self.trace.meetings, self.trace.faults
+        columns: dict[str, Any] = dict(
+            time=meetings.time, a=meetings.a, b=meetings.b, round=faults.round, dead_a=faults.a, dead_b=faults.b
+        )
+        if isinstance(self.graph, Graph):
+            matrix = self.graph.weights
+            columns |= dict(data=matrix.data, indices=matrix.indices, indptr=matrix.indptr)
+        np.savez_compressed(folder / "trace.npz", **columns)
+        self.ledger.save(folder / "ledger.npz")
+        np.savez_compressed(folder / "estimates.npz", estimates=self.estimates)
+        scores = {"steps": self.metrics.steps, "rows": self.metrics.rows, "references": self.references}
+        (folder / "metrics.json").write_text(json.dumps(scores))
+        if self.experiment:
+            (folder / "experiment.toml").write_text(self.experiment)
+        sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+        (folder / "manifest.json").write_text(json.dumps({**self.manifest(), "sha256": sums}, indent=1))
+        for name in (*FILES, "manifest.json"):
+            with open(folder / name, "rb") as written:
+                os.fsync(written.fileno())
+
+    def manifest(self) -> dict[str, Any]:
+        """Everything needed to understand and repeat the run, as plain data."""
+        graph = {"name": self.graph.name, "peers": self.n}
+        if isinstance(self.graph, Graph):
+            graph["fingerprint"] = self.graph.fingerprint()
+        counts = {name: getattr(self.trace, name) for name in ("messages", "refusals", "retransmissions")}
+        return {
+            "format": FORMAT, "version": VERSION, "algorithm": self.algorithm.describe(), "graph": graph,
+            "steps": self.steps, "seed": self.seed, "engine": self.engine,
+            "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
+            "constants": None if self.constants is None else asdict(self.constants), **counts,
+        }  # fmt: skip
+
+
+def load(path: str | Path) -> Run:
+    """A run from its folder; anything missing, changed or foreign is refused with a reason."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise ConfigError(f"there is no run folder {folder}")
+    if not (folder / "manifest.json").is_file():
+        raise ConfigError(f"{folder} is not a run folder: it has no manifest.json")
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text())
+    except ValueError as error:
+        raise ConfigError(f"the manifest of {folder} is broken: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ConfigError(f"{folder} is not a run of bruit: its manifest does not say format {FORMAT!r}")
+    if manifest.get("version") != VERSION:
+        raise ConfigError(f"{folder} was written in format version {manifest.get('version')}; this bruit reads {VERSION}")
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise ConfigError(f"the run folder {folder} is broken: {name} is missing")
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != manifest.get("sha256", {}).get(name):
+            raise ConfigError(f"the run folder {folder} is broken: {name} is not the file that was written")
+    try:
+        return _read(folder, manifest)
+    except BruitError:
+        raise
+    except (KeyError, ValueError, TypeError, OSError) as error:
+        raise ConfigError(f"the run folder {folder} is broken: {error!r}") from None
+
+
+def _read(folder: Path, manifest: dict[str, Any]) -> Run:
+    with np.load(folder / "trace.npz", allow_pickle=False) as stored:
+        columns = {name: stored[name] for name in stored.files}
+    graph = _graph_of(manifest["graph"], columns)
+    trace = Trace(
+        graph.n, manifest["steps"], Meetings(columns["time"], columns["a"], columns["b"]),
+        Faults(columns["round"], columns["dead_a"], columns["dead_b"]), messages=manifest["messages"],
+        refusals=manifest["refusals"], retransmissions=manifest["retransmissions"],
+    )  # fmt: skip
+    scores = json.loads((folder / "metrics.json").read_text())
+    with np.load(folder / "estimates.npz", allow_pickle=False) as stored:
+        estimates = stored["estimates"]
+    privacy = None if manifest["privacy"] is None else mechanism_from(manifest["privacy"])
+    constants = None if manifest["constants"] is None else Constants(**manifest["constants"])
+    text = (folder / "experiment.toml").read_text() if (folder / "experiment.toml").is_file() else ""
+    return Run(
+        algorithm_from(manifest["algorithm"]), graph, manifest["steps"], manifest["seed"], manifest["engine"], privacy,
+        manifest["task"], constants, trace, Ledger.load(folder / "ledger.npz"),
+        Metrics(scores["steps"], scores["rows"]), estimates, scores["references"], text,
+    )  # fmt: skip
+
+
+def _graph_of(about: dict[str, Any], columns: dict[str, Any]) -> Graph | GraphSequence:
+    from bruit.graphs import from_matrix
+    from bruit.graphs import graph as named
+
+    if "data" not in columns:
+        return named(about["name"])
+    try:
+        found = named(about["name"])
+        if isinstance(found, Graph) and found.fingerprint() == about["fingerprint"]:
+            return found
+    except ConfigError:
+        pass  # a graph of the user's own: its weights are in the folder
+    parts = (columns["data"], columns["indices"], columns["indptr"])
+    return from_matrix(csr_array(parts, shape=(about["peers"], about["peers"])), name=about["name"])

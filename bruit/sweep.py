@@ -1,0 +1,90 @@
+"""Sweeps: one experiment for every combination of values and several seeds, one row per run."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from bruit.build import build
+from bruit.config import from_dict, read
+from bruit.errors import ConfigError
+
+
+def parse_vary(texts: list[str]) -> list[tuple[str, list[Any]]]:
+    """`privacy.sigma=0.5,1` as a dotted key and its values, read as TOML."""
+    found = []
+    for text in texts:
+        key, sign, values = text.partition("=")
+        if not sign or not values:
+            raise ConfigError(f"--vary {text!r} is not of the form key=value,value,...")
+        found.append((key.strip(), [_value(part) for part in values.split(",")]))
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _with(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    head, _, rest = key.partition(".")
+    if not rest:
+        return {**content, head: value}
+    inner = content.get(head)
+    return {**content, head: _with(inner if isinstance(inner, dict) else {}, rest, value)}
+
+
+def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
+          progress: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:  # fmt: skip
+    """All runs, in order; every row names its setting, seed, final metrics and epsilons."""
+    _, text = read(experiment)
+    content, grid = tomllib.loads(text), parse_vary(vary)
+    combinations = list(itertools.product(*(values for _, values in grid)))
+    rows = []
+    for number, (values, seed) in enumerate(itertools.product(combinations, range(seeds))):
+        changed = {**content, "seed": int(content.get("seed", 0)) + seed}
+        for (key, _), value in zip(grid, values, strict=True):
+            changed = _with(changed, key, value)
+        result = build(from_dict(changed, where=experiment)).run()
+        summary = result.summary(delta)
+        rows.append(
+            {key: value for (key, _), value in zip(grid, values, strict=True)}
+            | {"seed": changed["seed"]}
+            | {name: result.metrics.last(name) for name in result.metrics.names()}
+            | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
+            | {"epsilon_local": summary.local_epsilon, "delta": delta, "status": summary.status}
+        )
+        if progress is not None:
+            progress(number + 1, len(combinations) * seeds)
+    return rows
+
+
+def to_table(rows: list[dict[str, Any]]) -> Table:
+    table = Table()
+    for name in rows[0]:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+    return table
+
+
+def to_csv(rows: list[dict[str, Any]], path: Path) -> None:
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        with open(draft, "w", newline="") as stream:
+            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None

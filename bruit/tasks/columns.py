@@ -1,0 +1,169 @@
+"""Reading tables: CSV files into columns, columns into numbers. Every complaint names the line and the column."""
+
+import csv
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.errors import ConfigError
+
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+MOST_CATEGORIES = 100
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table of text: its column names, its cells column by column, and the file line of each row."""
+
+    file: str
+    names: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """The cells of one column."""
+        if name not in self.names:
+            raise ConfigError(f"{self.file} has no column {name!r}{nearest(name, self.names)}")
+        return self.cells[self.names.index(name)]
+
+    def refuse(self, name: str, holes: frozenset[str]) -> None:
+        """Complain about the first cell of a column that is one of these."""
+        row = next((i for i, cell in enumerate(self.of(name)) if cell.lower() in holes), None)
+        if row is not None:
+            raise ConfigError(f"{self.file} row {row} (line {self.lines[row]}), column {name!r} holds no value; "
+                              "fill it or remove the row")
+
+    def where(self, keep: Callable[[tuple[str, ...]], bool]) -> "Columns":
+        """The rows that pass."""
+        rows = list(zip(*self.cells, strict=True))
+        kept = [i for i, row in enumerate(rows) if keep(row)]
+        cells = tuple(tuple(column[i] for i in kept) for column in self.cells)
+        return Columns(self.file, self.names, cells, tuple(self.lines[i] for i in kept))
+
+    def without(self, dropped: frozenset[str]) -> "Columns":
+        """The other columns."""
+        kept = [i for i, name in enumerate(self.names) if name not in dropped]
+        return Columns(self.file, tuple(self.names[i] for i in kept), tuple(self.cells[i] for i in kept), self.lines)
+
+
+class Codes(NamedTuple):
+    """A column of text as numbers of its sorted distinct texts."""
+
+    codes: Array
+    names: tuple[str, ...]
+
+
+def nearest(word: str, words: tuple[str, ...]) -> str:
+    """The end of a complaint about a name: the nearest one, or all of them."""
+    close = get_close_matches(word, words, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    shown = ", ".join(words[:20]) + (", .." if len(words) > 20 else "")
+    return f"; there are: {shown}"
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell stands for no value."""
+    return cell.lower() in MISSING
+
+
+def read_csv(path: Path) -> Columns:
+    """A CSV file (plain or .gz) with a header line."""
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        reader = csv.reader(StringIO(_text(path), newline=""))
+        header = [name.strip() for name in next(reader, [])]
+        for row in reader:
+            if row and len(row) != len(header):
+                raise ConfigError(f"{path.name} line {reader.line_num} has {len(row)} cells, but the header names "
+                                  f"{len(header)} columns; repair that line")
+            if row:
+                rows.append([cell.strip() for cell in row])
+                lines.append(reader.line_num)
+    except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
+        raise ConfigError(f"{path.name} could not be read as CSV text: {error}") from error
+    _check_header(path.name, header, rows)
+    return Columns(path.name, tuple(header), tuple(zip(*rows, strict=True)), tuple(lines))
+
+
+def numbers(columns: Columns, name: str) -> Array | None:
+    """A column as numbers; None if it holds text. A hole or a stray text among numbers is an error."""
+    cells = columns.of(name)
+    known = {cell: _number(cell) for cell in set(cells)}
+    values = np.array([known[cell] for cell in cells])
+    finite = np.isfinite(values)
+    if bool(finite.all()):
+        return values
+    holes = [i for i in np.flatnonzero(~finite).tolist() if is_missing(cells[i])]
+    strays = [i for i in np.flatnonzero(~finite).tolist() if not is_missing(cells[i])]
+    if 2 * finite.sum() < len(cells) and (strays or not finite.any()):
+        return None
+    row = min(holes + strays)
+    found = "no value" if is_missing(cells[row]) else f"{cells[row]!r}"
+    raise ConfigError(f"{columns.file} row {row} (line {columns.lines[row]}), column {name!r}: {found} where the "
+                      "column holds numbers; fill it or remove the row")
+
+
+def codes(columns: Columns, name: str) -> Codes:
+    """A column of text, numbered in sorted order; 1 and 1.0 are the same text."""
+    columns.refuse(name, frozenset({""}))
+    written = {cell: cell if np.isnan(_number(cell)) else f"{_number(cell):g}" for cell in set(columns.of(name))}
+    names = sorted(set(written.values()))
+    place = {cell: names.index(text) for cell, text in written.items()}
+    return Codes(np.array([place[cell] for cell in columns.of(name)], dtype=np.float64), tuple(names))
+
+
+def encode(columns: Columns, categories: frozenset[str]) -> tuple[Array, tuple[str, ...], list[str]]:
+    """All columns as features: numbers as they are, text (and the named categories) as one 0/1 column a value.
+
+    Returns the features, their names, and the names of the columns that were one-hot encoded.
+    """
+    parts: list[Array] = []
+    names: list[str] = []
+    encoded: list[str] = []
+    for name in columns.names:
+        values = None if name in categories else numbers(columns, name)
+        if values is not None:
+            parts.append(values[:, None])
+            names.append(name)
+            continue
+        coded = codes(columns, name)
+        if len(coded.names) > MOST_CATEGORIES:
+            raise ConfigError(f"{columns.file} column {name!r} holds {len(coded.names)} different texts; a category "
+                              f"may have {MOST_CATEGORIES}: remove the column or turn it into numbers")
+        parts.append((coded.codes[:, None] == np.arange(len(coded.names))).astype(np.float64))
+        names.extend(f"{name}={value}" for value in coded.names)
+        encoded.append(name)
+    if not parts:
+        raise ConfigError(f"{columns.file} has no feature column beside label and owner")
+    return np.concatenate(parts, axis=1), tuple(names), encoded
+
+
+def _text(path: Path) -> str:
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def _check_header(file: str, header: list[str], rows: list[list[str]]) -> None:
+    if not header or not rows:
+        raise ConfigError(f"{file} holds no records; give a header line and at least one record")
+    if all(np.isfinite(_number(name)) for name in header):
+        raise ConfigError(f"the first line of {file} holds only numbers; it must name the columns")
+    doubled = [name for name in header if header.count(name) > 1]
+    if doubled:
+        raise ConfigError(f"{file} has two columns called {doubled[0]!r}; rename one")

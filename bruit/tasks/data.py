@@ -1,0 +1,94 @@
+"""Data: named sets and users' own files, as one table of numbers with labels and, if there, owners.
+
+A name is a set bundled with scikit-learn or one in the data folder ($BRUIT_DATA, or ../shared/data beside the working
+directory or the repository). Anything with a suffix or a slash is a path to a CSV (plain or .gz) or NPZ file.
+"""
+
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from bruit.errors import ConfigError
+from bruit.tasks import catalog
+from bruit.tasks.columns import nearest, read_csv
+from bruit.tasks.table import (
+    LABEL_NAMES,
+    OWNER_NAMES,
+    Table,
+    file_sha256,
+    from_columns,
+    make_table,
+    number_owners,
+    the_one,
+)
+
+FEATURE_NAMES = ("features", "X", "x")
+
+
+def load(name_or_path: str, label: str | None = None, owner: str | None = None) -> Table:
+    """The table a name or a path means; label and owner name columns (arrays in an NPZ file)."""
+    if name_or_path in catalog.BUNDLED:
+        if label is not None or owner is not None:
+            raise ConfigError(f"{name_or_path} is bundled with its label and has no owner; leave label and owner out")
+        return catalog.load_bundled(name_or_path)
+    if name_or_path in catalog.SHARED:
+        return catalog.load_shared(name_or_path, label, owner)
+    path = Path(name_or_path)
+    if not path.suffix and len(path.parts) == 1 and not path.exists():
+        raise ConfigError(f"no data set is called {name_or_path!r}{nearest(name_or_path, tuple(catalog.catalog()))}")
+    if not path.is_file():
+        raise ConfigError(f"there is no file {name_or_path}; give the path of a CSV or NPZ file, or a known name")
+    if path.name.endswith((".csv", ".csv.gz")):
+        return from_columns(read_csv(path), path.name, label, owner, file_sha256(path))
+    if path.suffix == ".npz":
+        return _load_npz(path, label, owner)
+    raise ConfigError(f"{path.name} is neither .csv, .csv.gz nor .npz; convert it to one of these")
+
+
+def bundled() -> dict[str, str]:
+    """The sets that come with scikit-learn and need no file: name and what it is."""
+    return dict(catalog.BUNDLED)
+
+
+def _load_npz(path: Path, label: str | None, owner: str | None) -> Table:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: np.asarray(archive[key]) for key in archive.files}
+    except (ValueError, OSError, BadZipFile) as error:
+        raise ConfigError(f"{path.name} could not be read as an NPZ file of plain arrays: {error}") from error
+    keys = tuple(arrays)
+    label = label or the_one(path.name, keys, LABEL_NAMES, "label")
+    for key in (label, *(() if owner is None else (owner,))):
+        if key not in arrays:
+            raise ConfigError(f"{path.name} has no array {key!r}{nearest(key, keys)}")
+    features = arrays[the_one(path.name, keys, FEATURE_NAMES, "features")]
+    owner = owner or next((word for word in OWNER_NAMES if word in arrays), None)
+    return _npz_table(path, features, arrays[label], None if owner is None else arrays[owner])
+
+
+def _npz_table(path: Path, raw: np.ndarray, marks: np.ndarray, holders: np.ndarray | None) -> Table:
+    if raw.ndim < 2 or marks.shape != (len(raw),) or (holders is not None and holders.shape != (len(raw),)):
+        raise ConfigError(f"{path.name}: features are {raw.shape}, labels {marks.shape}"
+                          + ("" if holders is None else f", owners {holders.shape}")
+                          + "; give one row of features, one label and one owner a record")
+    if raw.dtype.kind not in "buif":
+        raise ConfigError(f"{path.name}: features are of type {raw.dtype}; they must be numbers")
+    features = raw.reshape(len(raw), -1).astype(np.float64)
+    bad = np.argwhere(~np.isfinite(features))
+    if len(bad):
+        row, column = bad[0]
+        raise ConfigError(f"{path.name} row {row}, column {column} is no finite number; fill it or remove the row")
+    label_names: tuple[str, ...] = ()
+    if marks.dtype.kind in "buif":
+        labels = marks.astype(np.float64)
+    else:
+        texts, found = np.unique(marks.astype(np.str_), return_inverse=True)
+        labels, label_names = found.astype(np.float64), tuple(texts.tolist())
+    if not bool(np.isfinite(labels).all()):
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ConfigError(f"{path.name} row {row}: the label is no finite number; fill it or remove the row")
+    owners, owner_names = (None, ()) if holders is None else number_owners(tuple(holders.astype(np.str_).tolist()))
+    names = tuple(f"x{i}" for i in range(features.shape[1]))
+    return make_table(path.name, features, labels, owners, feature_names=names, label_names=label_names,
+                      owner_names=owner_names, file_digest=file_sha256(path))

@@ -1,0 +1,216 @@
+"""Linear tasks: models W whose records speak through scores W x; what logistic, ridge and softmax share.
+
+    f_i(W) = (1/m_i) sum_j loss(W x_ij, y_ij) + (l2 / 2) ||W||^2
+
+A model is one flat row of outputs x features numbers, output by output. Clipping acts on the scalar derivative of the
+loss, record by record: the loss stays convex and as smooth as before (it is Huberized), so x - gamma * gradient stays
+non-expansive for gamma <= 2 / smoothness (walk:F-2, finding 7). Clipping the gradient vector would not.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import Self
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.tasks.data import load
+from bruit.tasks.loss import Loss
+from bruit.tasks.newton import TOLERANCE
+from bruit.tasks.preparation import Preparation, prepare
+from bruit.tasks.records import Part, Records, Sample
+from bruit.tasks.table import Table
+from bruit.tasks.task import Constants, Manifest, Task
+
+# Regularizer of the observers' references, on the sum over a peer's records: weak, only there to make them unique.
+REFERENCE_PENALTY = 1e-2
+REFERENCE_TOLERANCE = 1e-5
+SCORES_AT_ONCE = 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTask(Task):
+    """Records, a regularizer and a clip on the scalar derivative; the loss is the subclass's."""
+
+    records: Records
+    l2: float = 0.0
+    derivative_clip: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.l2) and self.l2 >= 0):
+            raise ConfigError(f"l2 is {self.l2}; it must be zero or a positive number")
+        if self.derivative_clip is not None and not self.derivative_clip > 0:
+            raise ConfigError(f"derivative_clip is {self.derivative_clip}; it must be positive, or None")
+        self._check()
+
+    @classmethod
+    def load(cls, data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *,
+             standardize: str = "public", rows: str = "unit", test: float = 0.2, label: str | None = None,
+             owner: str | None = None, l2: float = 0.0, derivative_clip: float | None = None) -> Self:
+        """A named set or a user's CSV or NPZ file, dealt to peers.
+
+        data: a name (`bruit.tasks.data.catalog()`) or a path; label and owner name its columns.
+        split: iid, owner, dirichlet:CONCENTRATION, sized:LOW:HIGH, replicate:SIZE.
+        test: the share of records held out first. It belongs to no peer and is declared public.
+        standardize: "public" centers and scales columns by the statistics of that public part, "none" leaves them.
+        rows: "unit" divides each record, intercept included, by its norm; "none" leaves it, and no Lipschitz
+        constant is declared.
+        """
+        table = load(data, label, owner)
+        targets, classes, note = cls._encode(table)
+        choices = Preparation(peers, split, seed, standardize, rows, test)
+        return cls(prepare(table, targets, classes, note, choices), l2, derivative_clip)
+
+    @property
+    def peers(self) -> int:
+        return self.records.peers
+
+    @property
+    def dim(self) -> int:
+        return self.outputs * self.records.columns
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Scores a record has: one, or one a class."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> Loss:
+        """The loss of one record, clipped as declared."""
+
+    def value(self, ids: Ints) -> Array:
+        """Each peer's own model, argmin f_i: what one-shot averaging and model propagation start from. Needs l2 > 0."""
+        if self.l2 == 0:
+            raise ConfigError("the value of a peer in this task is the model it fits alone, which needs l2 > 0 to be "
+                              "unique; give l2, or average values with the Mean task")
+        return self._solve(ids, np.zeros((len(ids), self.dim)), np.full(len(ids), self.l2), TOLERANCE)
+
+    def gradient(self, ids: Ints, x: Array) -> Array:
+        return self._gradient(self.records.parts(ids, self.dim), ids, x)
+
+    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
+        if uniforms.ndim != 2 or len(uniforms) != len(ids) or uniforms.shape[1] < 1:
+            raise ConfigError(f"uniforms are {uniforms.shape} for {len(ids)} peers; give (peers, batch >= 1)")
+        return self._gradient(self.records.drawn(ids, uniforms, self.dim), ids, x)
+
+    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
+        """argmin f_i(z) + ||z - x||^2 / (2 rho), by completing the square with (l2/2) ||z||^2.
+
+        The answer z satisfies ||gradient|| <= 1e-10 max(1, a max(1, ||x||)) with a = l2 + 1/rho, hence is within
+        that over a of the true one, whatever the records (walk:ADMM-10). Ridge without clip is solved exactly.
+        """
+        self._check_models(ids, x)
+        if not (rho > 0 and isfinite(rho)):
+            raise ConfigError(f"rho is {rho}; a proximal step needs a positive, finite rho")
+        return self._solve(ids, x / (1.0 + rho * self.l2), np.full(len(ids), self.l2 + 1.0 / rho), TOLERANCE)
+
+    def evaluate(self, models: Array) -> dict[str, float]:
+        """Held-out metric (mean over peers, worst peer) and loss; without held-out part, on all peers' records."""
+        if models.ndim != 2 or models.shape[1] != self.dim:
+            raise ConfigError(f"models are {models.shape}; give one row of {self.dim} numbers a peer")
+        sample = self._sample()
+        targets = sample.targets[None]
+        step = max(1, SCORES_AT_ONCE // (self.outputs * len(sample.targets)))
+        metric, losses = np.empty(len(models)), np.empty(len(models))
+        for begin in range(0, len(models), step):
+            some = models[begin : begin + step].reshape(-1, self.records.columns)
+            scores = (some @ sample.features.T).reshape(-1, self.outputs, len(sample.targets)).swapaxes(1, 2)
+            metric[begin : begin + step] = self._measure(scores, targets)
+            everywhere = np.broadcast_to(targets, scores.shape[:2])
+            losses[begin : begin + step] = self.loss.value(scores, everywhere).mean(axis=1)
+        worst = metric.min() if self._higher_is_better() else metric.max()
+        return {self.metric: float(metric.mean()), "worst": float(worst), "loss": float(losses.mean())}
+
+    def constants(self) -> Constants:
+        """From the declared row bound R and clip: lipschitz R min(L, C), smoothness R^2 beta + l2 (walk:F-2).
+
+        Without declared bound there is no Lipschitz constant, and smoothness is read off the largest record.
+        """
+        bound, loss = self.records.row_bound, self.loss
+        if isfinite(bound):
+            return Constants(loss.lipschitz * bound, loss.smoothness * bound**2 + self.l2, self.l2, "declared")
+        largest = max(float(np.einsum("kmp,kmp->km", b.features, b.features).max()) for b in self.records.blocks)
+        return Constants(inf, loss.smoothness * largest + self.l2, self.l2, "records")
+
+    def describe(self) -> Manifest:
+        sizes = self.records.sizes
+        return {"task": type(self).__name__, "peers": self.peers, "dim": self.dim, "l2": self.l2,
+                "derivative_clip": self.derivative_clip, "records": int(sizes.sum()),
+                "records_per_peer": [int(sizes.min()), int(sizes.max())], "classes": list(self.records.classes),
+                "records_sha256": self.records.sha256(), **self.records.manifest}
+
+    def references(self) -> dict[str, float]:
+        """The metric of models fitted by each peer alone, and of one model fitted on all records in one place.
+
+        Both minimize the same loss, without noise, under a weak ridge of max(l2, 0.01 / m) for m records.
+        """
+        everyone = np.arange(self.peers)
+        strengths = np.maximum(self.l2, REFERENCE_PENALTY / self.records.sizes)
+        alone = self._solve(everyone, np.zeros((self.peers, self.dim)), strengths, REFERENCE_TOLERANCE)
+        pool = self.records.together()
+        weak = np.array([max(self.l2, REFERENCE_PENALTY / pool.targets.size)])
+        center = np.zeros((1, self.outputs, self.records.columns))
+        central = self._minimize(pool, center, weak, REFERENCE_TOLERANCE).reshape(1, self.dim)
+        return {"alone": self.evaluate(alone)[self.metric], "central": self.evaluate(central)[self.metric]}
+
+    @classmethod
+    @abstractmethod
+    def _encode(cls, table: Table) -> tuple[Array, tuple[str, ...], str]:
+        """Targets as this task wants them, the names of the classes, and a sentence for the manifest."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse records this loss cannot mean anything on."""
+
+    @abstractmethod
+    def _measure(self, scores: Array, targets: Array) -> Array:
+        """The metric of each model from its scores on the held-out part."""  # (k,)
+
+    @abstractmethod
+    def _higher_is_better(self) -> bool:
+        """Whether a larger metric is a better one."""
+
+    @abstractmethod
+    def _minimize(self, part: Part, center: Array, strength: Array, tolerance: float) -> Array:
+        """argmin of the mean loss + (strength/2) ||W - center||^2, for each peer of the part."""  # (k, c, p)
+
+    def _gradient(self, parts: Iterator[Part], ids: Ints, x: Array) -> Array:
+        self._check_models(ids, x)
+        answer = np.empty(x.shape)
+        shape, loss = (-1, self.outputs, self.records.columns), self.loss
+        for part in parts:
+            some = x[part.rows]
+            slopes = loss.slope(np.matmul(part.features, some.reshape(shape).swapaxes(1, 2)), part.targets)
+            slopes *= part.weights[:, :, None]
+            if isinstance(part.rows, slice):
+                pulled = answer[part.rows]
+                np.matmul(slopes.swapaxes(1, 2), part.features, out=pulled.reshape(shape))
+            else:
+                pulled = np.matmul(slopes.swapaxes(1, 2), part.features).reshape(some.shape)
+            if self.l2:
+                pulled += self.l2 * some
+            if not isinstance(part.rows, slice):
+                answer[part.rows] = pulled
+        return answer
+
+    def _solve(self, ids: Ints, center: Array, strength: Array, tolerance: float) -> Array:
+        answer = np.empty(center.shape)
+        shape = (-1, self.outputs, self.records.columns)
+        for part in self.records.parts(ids, self.dim):
+            solved = self._minimize(part, center[part.rows].reshape(shape), strength[part.rows], tolerance)
+            answer[part.rows] = solved.reshape(-1, self.dim)
+        return answer
+
+    def _sample(self) -> Sample:
+        if self.records.held_out is not None:
+            return self.records.held_out
+        pool = self.records.together()
+        return Sample(pool.features[0], pool.targets[0])
+
+    def _check_models(self, ids: Ints, x: Array) -> None:
+        if x.shape != (len(ids), self.dim):
+            raise ConfigError(f"models are {x.shape} for {len(ids)} peers; give ({len(ids)}, {self.dim})")

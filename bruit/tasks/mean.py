@@ -1,0 +1,107 @@
+"""The mean: every peer holds one vector, all want the average.
+
+    f_i(x) = ||x - v_i||^2 / 2        gradient x - v_i        prox (x + rho v_i) / (1 + rho)
+
+Smooth and strongly convex with constant 1; not Lipschitz: a private run clips the values at the door.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.tasks.task import Constants, Manifest, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Mean(Task):
+    """Values (n, d), one row a peer; `name` says in the manifest where they come from."""
+
+    values: Array
+    name: str = "values"
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or 0 in self.values.shape:
+            raise ConfigError(f"values are {self.values.shape}; give one row of numbers a peer: (peers, dim)")
+        if not bool(np.isfinite(self.values).all()):
+            row, column = np.argwhere(~np.isfinite(self.values))[0]
+            raise ConfigError(f"the value of peer {row} is {self.values[row, column]} at coordinate {column}; "
+                              "every peer needs finite numbers")
+
+    @staticmethod
+    def uniform(peers: int, dim: int = 1, seed: int = 0, low: float = -1.0, high: float = 1.0) -> "Mean":
+        """Values uniform in [low, high]."""
+        _check_shape(peers, dim)
+        values = np.random.default_rng(seed).uniform(low, high, (peers, dim))
+        return Mean(values, f"uniform in [{low:g}, {high:g}], seed {seed}")
+
+    @staticmethod
+    def normal(peers: int, dim: int = 1, seed: int = 0) -> "Mean":
+        """Standard normal values."""
+        _check_shape(peers, dim)
+        return Mean(np.random.default_rng(seed).standard_normal((peers, dim)), f"standard normal, seed {seed}")
+
+    @property
+    def peers(self) -> int:
+        return len(self.values)
+
+    @property
+    def dim(self) -> int:
+        return int(self.values.shape[1])
+
+    @property
+    def metric(self) -> str:
+        return "mse"
+
+    def value(self, ids: Ints) -> Array:
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.peers):
+            guilty = int(ids[(ids < 0) | (ids >= self.peers)][0])
+            raise ConfigError(f"peer {guilty} was asked for its value, but peers are 0..{self.peers - 1}")
+        return self.values[ids]
+
+    def gradient(self, ids: Ints, x: Array) -> Array:
+        self._check_models(ids, x)
+        return x - self.value(ids)
+
+    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
+        """A peer has one record, so every draw is that record."""
+        if uniforms.ndim != 2 or len(uniforms) != len(ids) or uniforms.shape[1] < 1:
+            raise ConfigError(f"uniforms are {uniforms.shape} for {len(ids)} peers; give (peers, batch >= 1)")
+        return self.gradient(ids, x)
+
+    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
+        self._check_models(ids, x)
+        if not (rho > 0 and isfinite(rho)):
+            raise ConfigError(f"rho is {rho}; a proximal step needs a positive, finite rho")
+        return (x + rho * self.value(ids)) / (1.0 + rho)
+
+    def evaluate(self, models: Array) -> dict[str, float]:
+        """Squared distance to the true mean: mean over peers, and the worst peer."""
+        if models.ndim != 2 or models.shape[1] != self.dim:
+            raise ConfigError(f"models are {models.shape}; give one row of {self.dim} numbers a peer")
+        errors = ((models - self.values.mean(axis=0)) ** 2).sum(axis=1)
+        return {"mse": float(errors.mean()), "worst": float(errors.max())}
+
+    def constants(self) -> Constants:
+        return Constants(inf, 1.0, 1.0, "declared")
+
+    def describe(self) -> Manifest:
+        digest = hashlib.sha256(np.ascontiguousarray(self.values).data).hexdigest()
+        return {"task": "Mean", "peers": self.peers, "dim": self.dim, "data": {"name": self.name, "sha256": digest},
+                "public": ["the number of peers and the length of their values"]}
+
+    def references(self) -> dict[str, float]:
+        """Alone, a peer only knows its own value; in one place, the mean is exact."""
+        return {"alone": self.evaluate(self.values)["mse"], "central": 0.0}
+
+    def _check_models(self, ids: Ints, x: Array) -> None:
+        if x.shape != (len(ids), self.dim):
+            raise ConfigError(f"models are {x.shape} for {len(ids)} peers; give ({len(ids)}, {self.dim})")
+
+
+def _check_shape(peers: int, dim: int) -> None:
+    if peers < 1 or dim < 1:
+        raise ConfigError(f"{peers} peers with values of length {dim} were asked for; both must be at least 1")

@@ -1,0 +1,223 @@
+"""Records: what every peer holds, packed so that all peers are answered by a few array operations.
+
+Peers' records are padded to one (peers, records, features) array with a weight of 1/m on each of a peer's m records
+and 0 on padding. When padding would take more than four times the records, peers are grouped by size (classes of
+powers of two), one block each.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.tasks.split import Split, by_owner
+from bruit.tasks.task import Manifest
+
+# Numbers touched at once: a chunk's arrays stay in cache, and memory stays bounded for a million peers.
+CHUNK_NUMBERS = 1 << 18
+PADDING_LIMIT = 4
+# Divides unit rows, so that rounding cannot leave a norm above the declared bound of 1.
+ABOVE_ROUNDING = 1.0 + 1e-15
+
+
+class Part(NamedTuple):
+    """The records of a few peers, padded; `rows` says which rows of the asked batch they answer."""
+
+    rows: slice | Ints
+    features: Array  # (k, m, p)
+    targets: Array   # (k, m)
+    weights: Array   # (k, m) 1/size on records, 0 on padding
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Peers of about the same size, padded to the largest."""
+
+    peers: Ints      # (k,)
+    features: Array  # (k, m, p)
+    targets: Array   # (k, m)
+    weights: Array   # (k, m)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Records that belong to no peer: the held-out, public part."""
+
+    features: Array  # (t, p)
+    targets: Array   # (t,)
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """All peers' records, prepared, and what was declared while preparing them.
+
+    row_bound: declared bound on the norm of every record, intercept included; infinite if none was declared.
+    label_unit: one unit of the target in units of the label (regression on a standardized label).
+    """
+
+    blocks: tuple[Block, ...]
+    sizes: Ints  # (n,)
+    block_of: Ints  # (n,)
+    place_of: Ints  # (n,) row inside its block
+    held_out: Sample | None = None
+    classes: tuple[str, ...] = ()
+    row_bound: float = inf
+    label_unit: float = 1.0
+    manifest: Manifest = field(default_factory=dict)
+
+    @property
+    def peers(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def columns(self) -> int:
+        """Features of one record, intercept included."""
+        return int(self.blocks[0].features.shape[2])
+
+    @staticmethod
+    def of(features: Array, targets: Array, owners: Ints, rows: str = "none", intercept: bool = False) -> "Records":
+        """Records from arrays in hand; owners are the peers 0..n-1, rows is "unit" or "none"."""
+        _check_arrays(features, targets)
+        _check_owners(owners, len(targets))
+        ready, bound = finish_rows(np.asarray(features, dtype=np.float64), rows, intercept)
+        values = np.asarray(targets, dtype=np.float64)
+        classes = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
+        manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none"}
+        return pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes, row_bound=bound,
+                    manifest=manifest)
+
+    def parts(self, ids: Ints, width: int) -> Iterator[Part]:
+        """The records of these peers, in chunks; `width` numbers a peer are computed with (its model, say)."""
+        self._check_ids(ids)
+        if len(self.blocks) == 1:
+            yield from _chunks(self.blocks[0], ids, None, width)
+            return
+        homes = self.block_of[ids]
+        for index in np.unique(homes).tolist():
+            rows = np.flatnonzero(homes == index)
+            yield from _chunks(self.blocks[index], self.place_of[ids[rows]], rows, width)
+
+    def drawn(self, ids: Ints, uniforms: Array, width: int) -> Iterator[Part]:
+        """Records drawn with replacement: uniform u names record floor(u * m) of a peer's m."""
+        batch = uniforms.shape[1]
+        for part in self.parts(ids, width):
+            sizes = self.sizes[ids[part.rows]]
+            picks = np.minimum((uniforms[part.rows] * sizes[:, None]).astype(np.int64), sizes[:, None] - 1)
+            peers = np.arange(len(picks))[:, None]
+            weights = np.broadcast_to(np.float64(1.0 / batch), picks.shape)
+            yield Part(part.rows, part.features[peers, picks], part.targets[peers, picks], weights)
+
+    def together(self) -> Part:
+        """All records as those of one peer: for observers' references only."""
+        kept = [block.weights > 0 for block in self.blocks]
+        features = np.concatenate([b.features[k] for b, k in zip(self.blocks, kept, strict=True)])
+        targets = np.concatenate([b.targets[k] for b, k in zip(self.blocks, kept, strict=True)])
+        weights = np.full((1, len(targets)), 1.0 / len(targets))
+        return Part(slice(0, 1), features[None], targets[None], weights)
+
+    def sha256(self) -> str:
+        """Digest of the prepared records as peers use them, padding included."""
+        digest = hashlib.sha256()
+        for block in self.blocks:
+            for array in (block.peers, block.features, block.targets, block.weights):
+                digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def _check_ids(self, ids: Ints) -> None:
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.peers):
+            guilty = int(ids[(ids < 0) | (ids >= self.peers)][0])
+            raise ConfigError(f"peer {guilty} was asked for its records, but peers are 0..{self.peers - 1}")
+
+
+def finish_rows(features: Array, rows: str, intercept: bool) -> tuple[Array, float]:
+    """Append the intercept, then bound the rows: "unit" divides each by its norm, so ||x|| <= 1 with the intercept."""
+    if rows not in ("unit", "none"):
+        raise ConfigError(f"rows={rows!r} is not known; use 'unit' (each row divided by its norm) or 'none'")
+    ready = np.empty((len(features), features.shape[1] + intercept))
+    ready[:, : features.shape[1]] = features
+    if intercept:
+        ready[:, -1] = 1.0
+    if rows == "none":
+        return ready, inf
+    norms = np.sqrt(np.einsum("rp,rp->r", ready, ready)) * ABOVE_ROUNDING
+    ready /= np.where(norms > 0, norms, 1.0)[:, None]
+    return ready, 1.0
+
+
+def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | None = None,
+         classes: tuple[str, ...] = (), row_bound: float = inf, label_unit: float = 1.0,
+         manifest: Manifest | None = None) -> Records:
+    """Deal prepared records to peers and pad them into blocks."""
+    sizes = np.diff(split.starts)
+    blocks, block_of, place_of = [], np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
+    for index, peers in enumerate(_size_classes(sizes)):
+        blocks.append(_pad(features, targets, split, peers))
+        block_of[peers], place_of[peers] = index, np.arange(len(peers))
+    return Records(tuple(blocks), sizes, block_of, place_of, held_out, classes, row_bound, label_unit, manifest or {})
+
+
+def _size_classes(sizes: Ints) -> list[Ints]:
+    everyone = np.arange(len(sizes))
+    if sizes.max() * len(sizes) <= PADDING_LIMIT * sizes.sum():
+        return [everyone]
+    exponents = np.ceil(np.log2(sizes)).astype(np.int64)
+    return [everyone[exponents == e] for e in np.unique(exponents)]
+
+
+def _pad(features: Array, targets: Array, split: Split, peers: Ints) -> Block:
+    starts, sizes = split.starts[peers], np.diff(split.starts)[peers]
+    longest = int(sizes.max())
+    positions = np.arange(longest)
+    real = positions < sizes[:, None]                                # (k, m)
+    rows = split.rows[np.where(real, starts[:, None] + positions, starts[:, None])]
+    padded = features[rows]
+    if bool(real.all()):
+        return Block(peers, padded, targets[rows], np.broadcast_to(np.float64(1.0 / longest), real.shape))
+    padded[~real] = 0.0
+    return Block(peers, padded, targets[rows], np.where(real, 1.0 / sizes[:, None], 0.0))
+
+
+def _chunks(block: Block, places: Ints, rows: Ints | None, width: int) -> Iterator[Part]:
+    """Chunks of a block; views when the places are consecutive (all peers, one peer), copies otherwise."""
+    heaviest = max(block.features.shape[1] * block.features.shape[2], width)
+    step = max(1, CHUNK_NUMBERS // heaviest)
+    for begin in range(0, len(places), step):
+        end = min(begin + step, len(places))
+        where: slice | Ints = slice(begin, end) if rows is None else rows[begin:end]
+        inside = _slice_of(places[begin:end])
+        yield Part(where, block.features[inside], block.targets[inside], block.weights[inside])
+
+
+def _slice_of(places: Ints) -> slice | Ints:
+    first = int(places[0])
+    if int(places[-1]) - first != len(places) - 1:
+        return places
+    if len(places) > 2 and not bool((places[1:] > places[:-1]).all()):
+        return places
+    return slice(first, first + len(places))
+
+
+def _check_arrays(features: Array, targets: Array) -> None:
+    if features.ndim != 2 or targets.shape != features.shape[:1]:
+        raise ConfigError(f"features are {features.shape} and targets {targets.shape}; "
+                          "give one row of features and one target a record: (r, p) and (r,)")
+    bad = np.argwhere(~np.isfinite(features))
+    if len(bad):
+        raise ConfigError(f"features hold a value that is no finite number at row {bad[0][0]}, column {bad[0][1]}; "
+                          "remove or fill it")
+    if not bool(np.isfinite(targets).all()):
+        row = int(np.flatnonzero(~np.isfinite(targets))[0])
+        raise ConfigError(f"the target of row {row} is no finite number; remove the row or fill it")
+
+
+def _check_owners(owners: Ints, records: int) -> None:
+    if owners.shape != (records,):
+        raise ConfigError(f"owners are {owners.shape}, but there are {records} records; name one peer a record")
+    counts = np.bincount(owners) if records and owners.min() >= 0 else np.zeros(1, dtype=np.int64)
+    if counts.min() < 1:
+        raise ConfigError(f"peer {int(counts.argmin())} has no records; number the owners 0..n-1 without gaps")

@@ -1,0 +1,83 @@
+"""A task: each peer's private records and the questions one may ask them.
+
+An algorithm asks three questions, always about a batch of peers: `value` (what averaging averages), `gradient` and
+`prox`. Row i of an answer depends on the records of peer ids[i] only. `evaluate` and `references` read the truth
+and are for observers, never for peers.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+from bruit.arrays import Array, Ints
+
+Manifest = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What is known of every peer's objective f_i = (1/m) sum_j loss(record j) + (l2/2) ||x||^2.
+
+    lipschitz: bound on the gradient of one record's loss. The regularizer is left out: it does not depend on the
+    records, so replacing one record of m moves the gradient of f_i by at most 2 lipschitz / m (perso:DP-7).
+    smoothness, strong_convexity: of f_i, regularizer included; the step x - gamma * gradient is non-expansive for
+    gamma <= 2 / smoothness (walk:F-2).
+    source: "declared" when the numbers follow from the declared normalization and clip alone; "records" when they
+    were read off the records, which a private run must not do.
+    """
+
+    lipschitz: float
+    smoothness: float
+    strong_convexity: float
+    source: Literal["declared", "records"]
+
+
+class Task(ABC):
+    """Private records of n peers and the questions one may ask them, on batches of peers."""
+
+    @property
+    @abstractmethod
+    def peers(self) -> int:
+        """How many peers hold records."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Length of one flattened model, and of one value."""
+
+    @property
+    @abstractmethod
+    def metric(self) -> str:
+        """The entry of `evaluate` that `references` are measured in: accuracy, rmse or mse."""
+
+    @abstractmethod
+    def value(self, ids: Ints) -> Array:
+        """What averaging averages, one row a peer."""  # (k, dim)
+
+    @abstractmethod
+    def gradient(self, ids: Ints, x: Array) -> Array:
+        """Row i: the gradient of f_ids[i] at x[i], a mean over that peer's own records."""  # (k, dim)
+
+    @abstractmethod
+    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
+        """The same over records drawn with replacement: uniform u in [0, 1) names record floor(u * m) of m."""
+
+    @abstractmethod
+    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
+        """Row i: argmin over z of f_ids[i](z) + ||z - x[i]||^2 / (2 rho) (walk:ADMM-10)."""  # (k, dim)
+
+    @abstractmethod
+    def evaluate(self, models: Array) -> dict[str, float]:
+        """For observers only: how good the models of all peers are, one row each."""
+
+    @abstractmethod
+    def constants(self) -> Constants:
+        """Lipschitz, smoothness and strong-convexity constants, and where they come from."""
+
+    @abstractmethod
+    def describe(self) -> Manifest:
+        """What a run's manifest says of this task: data, digest, split, normalization, what is public. JSON-able."""
+
+    @abstractmethod
+    def references(self) -> dict[str, float]:
+        """For observers only: the metric when every peer stays alone, and with all records in one place."""

@@ -1,0 +1,233 @@
+"""Weights from edges, given weights, validity: gossip:GM-1, gossip:GM-2, section 11 checklist."""
+
+import gzip
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import bruit.graphs as graphs
+from bruit.errors import ConfigError
+
+
+def dense(graph: graphs.Graph) -> np.ndarray:
+    return graph.weights.toarray()
+
+
+@pytest.mark.parametrize(("graph", "rows"), [
+    (graphs.path(4), [[2 / 3, 1 / 3, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0]]),
+    (graphs.path(4, plus=0), [[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0]]),
+    (graphs.path(4, kind="sum", plus=0), [[2 / 3, 1 / 3, 0, 0], [1 / 3, 5 / 12, 0.25, 0]]),
+    (graphs.star(5), [[0.2] * 5, [0.2, 0.8, 0, 0, 0]]),
+])
+def test_rows_of_the_worked_examples(graph: graphs.Graph, rows: list[list[float]]) -> None:
+    """gossip:GM-2, examples."""
+    np.testing.assert_allclose(dense(graph)[:2], rows, rtol=0, atol=1e-15)
+
+
+def test_laplacian_weights_are_identity_minus_scaled_laplacian() -> None:
+    """gossip:GM-2: W = I - L / d_max with plus = 0."""
+    graph = graphs.karate(kind="laplacian", plus=0)
+    laplacian = nx.laplacian_matrix(nx.karate_club_graph(), weight=None).toarray()
+    np.testing.assert_allclose(dense(graph), np.eye(34) - laplacian / 17, atol=1e-15)
+
+
+def test_validity_of_rings_without_self_weights() -> None:
+    """gossip:GM-1, examples: ring(6) fails only aperiodicity, ring(5) is valid."""
+    even, odd = graphs.ring(6, plus=0).validity(), graphs.ring(5, plus=0).validity()
+    assert not even.aperiodic
+    assert even.ok_in_sequence
+    assert even.irreducible
+    assert not even.ok
+    assert odd.ok
+
+
+def test_asking_for_validity_changes_nothing() -> None:
+    graph = graphs.ring(6, plus=0)
+    before = graph.fingerprint()
+    graph.validity()
+    assert graph.fingerprint() == before
+    assert graph.edge_count == 6
+
+
+def test_two_peers_without_self_weight_are_periodic() -> None:
+    """Section 11: n = 2, plus = 0."""
+    assert not graphs.path(2, plus=0).validity().aperiodic
+
+
+def test_zero_self_weights_are_exactly_zero() -> None:
+    """1 - 49 * (1/49) is not zero in floats; a regular graph with plus = 0 has no self-weight at all."""
+    graph = graphs.complete(50, plus=0)
+    assert (graph.self_weights() == 0).all()
+    assert graph.weights.nnz == 50 * 50
+    assert graphs.southern_women(kind="laplacian", plus=0).validity().nonnegative
+
+
+def test_disconnected_graph_and_isolated_peer() -> None:
+    """Section 11: edges (0,1), (1,2), (3,4) and an isolated peer 5 with W = 1."""
+    graph = graphs.from_edges(6, [(0, 1), (1, 2), (3, 4)])
+    assert graph.components().tolist() == [0, 0, 0, 1, 1, 2]
+    assert not graph.is_connected()
+    assert not graph.validity().irreducible
+    assert graph.self_weights()[5] == 1.0
+    assert graph.distances(0).tolist() == [0, 1, 2, -1, -1, -1]
+
+
+def test_self_loops_are_dropped_with_a_warning_and_repeats_merged() -> None:
+    """Section 11, and the warning names the peer."""
+    with pytest.warns(UserWarning, match="1 self-loop.*peer 2"):
+        graph = graphs.from_edges(3, [(0, 1), (1, 0), (2, 2), (1, 2), (0, 1)])
+    assert graph.edges().tolist() == [[0, 1], [1, 2]]
+    assert graph.fingerprint() == graphs.path(3).fingerprint()
+
+
+@pytest.mark.parametrize(("edges", "message"), [
+    ([(0, 7)], r"edge \(0, 7\) names a peer outside 0\.\.2"),
+    ([(-1, 2)], r"edge \(-1, 2\)"),
+    ([(0.5, 1.0)], "pairs of integers"),
+    ([(0, 1, 2)], "pairs of integers"),
+])
+def test_bad_edges_are_refused(edges: list[tuple[float, ...]], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        graphs.from_edges(3, edges)
+
+
+def test_bad_weight_rules_are_refused() -> None:
+    with pytest.raises(ConfigError, match="'max', 'sum' or 'laplacian', found 'best'"):
+        graphs.ring(4, kind="best")
+    with pytest.raises(ConfigError, match="plus must be 0 or 1, found 2"):
+        graphs.ring(4, plus=2)
+    with pytest.raises(ConfigError, match="at least one peer"):
+        graphs.from_edges(0, [])
+
+
+def broken(*changes: tuple[int, int, float]) -> np.ndarray:
+    matrix = dense(graphs.ring(8))
+    for i, j, value in changes:
+        matrix[i, j] = value
+    return matrix
+
+
+@pytest.mark.parametrize(("matrix", "message"), [
+    (broken((3, 7, -0.25), (7, 3, -0.25)), r"negative weight -0.25 at \(3, 7\)"),
+    (broken((5, 5, 1 / 3 - 0.07)), "row 5 sums to 0.93;"),
+    (broken((1, 2, 0.2)), r"not symmetric at \(1, 2\): 0.2 against 0.333"),
+    (broken((4, 4, np.nan)), r"weight nan at \(4, 4\)"),
+    (broken((4, 4, np.inf)), r"weight inf at \(4, 4\)"),
+    (np.ones((2, 3)), r"square.*\(2, 3\)"),
+    (np.zeros((0, 0)), "at least one peer"),
+])
+def test_given_weights_are_refused_with_the_place(matrix: np.ndarray, message: str) -> None:
+    """gossip:GM-1."""
+    with pytest.raises(ConfigError, match=message):
+        graphs.from_matrix(matrix)
+
+
+def test_given_weights_off_the_allowed_edges_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"weight 0.333.* at \(0, 7\), not an edge"):
+        graphs.from_matrix(dense(graphs.ring(8)), edges=graphs.path(8).edges())
+    assert graphs.from_matrix(dense(graphs.ring(8)), edges=graphs.ring(8).edges()).edge_count == 8
+
+
+def test_given_floats_are_exact_dyadic_rationals() -> None:
+    """conventions: the floats are the weights, the diagonal is 1 - sum exactly."""
+    matrix = np.array([[0.7, 0.1, 0.2], [0.1, 0.9, 0.0], [0.2, 0.0, 0.8]])
+    graph = graphs.from_matrix(csr_array(matrix))
+    assert graph.fraction(0, 1) == Fraction(0.1)
+    assert graph.fraction(0, 0) == 1 - Fraction(0.1) - Fraction(0.2)
+    assert graph.edge_count == 2
+    np.testing.assert_array_equal(dense(graph), matrix)
+    tiny = graphs.from_matrix([[1 - 2.0**-60, 2.0**-60], [2.0**-60, 1 - 2.0**-60]])
+    assert tiny.fraction(1, 0) == Fraction(1, 2**60)
+    p = 2**31 - 1
+    assert tiny.residues(p).tolist() == [(1 - pow(2, -60, p)) % p, pow(2, -60, p), pow(2, -60, p),
+                                         (1 - pow(2, -60, p)) % p]
+
+
+def test_given_weights_symmetric_up_to_rounding_are_made_symmetric() -> None:
+    graph = graphs.from_matrix([[0.5, 0.5 + 1e-11], [0.5, 0.5]])
+    assert graph.fraction(0, 1) == graph.fraction(1, 0)
+    np.testing.assert_allclose(dense(graph).sum(axis=1), 1, atol=1e-15)
+
+
+def test_networkx_graphs_keep_labels_and_refuse_directions() -> None:
+    graph = graphs.from_networkx(nx.Graph([("ann", "bob"), ("bob", "cid")]))
+    assert graph.labels == ("ann", "bob", "cid")
+    assert graph.edges().tolist() == [[0, 1], [1, 2]]
+    assert graphs.from_networkx(nx.MultiGraph([(0, 1), (0, 1)])).edge_count == 1
+    with pytest.raises(ConfigError, match="directed"):
+        graphs.from_networkx(nx.DiGraph([(0, 1)]))
+    back = graph.to_networkx()
+    assert back.nodes[2]["label"] == "cid"
+    assert back.edges[0, 1]["weight"] == pytest.approx(1 / 3)
+
+
+def test_edge_lists_plain_and_gzipped(tmp_path: Path) -> None:
+    text = "# friends\n10 9\n\n9 100  # twice\n100, 9\n"
+    plain, packed = tmp_path / "edges.txt", tmp_path / "edges.txt.gz"
+    plain.write_text(text)
+    packed.write_bytes(gzip.compress(text.encode()))
+    for path in (plain, packed):
+        graph = graphs.from_edge_list(path)
+        assert graph.labels == ("9", "10", "100")          # sorted as numbers
+        assert graph.edges().tolist() == [[0, 1], [0, 2]]
+    plain.write_text("bob ann\n")
+    assert graphs.from_edge_list(plain).labels == ("ann", "bob")
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    (b"0 1\n1\n", r"line 2: 1 column\(s\) in '1'"),
+    (b"0 1 0.5\n", r"line 1: 3 column\(s\)"),
+    (b"# nothing\n", "holds no edge"),
+    (b"\xff\xfe\x00", "not a text file"),
+])
+def test_bad_edge_lists_name_the_line(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "edges.txt"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=message):
+        graphs.from_edge_list(path)
+
+
+def test_missing_and_damaged_edge_lists(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no edge list at .*none\.txt"):
+        graphs.from_edge_list(tmp_path / "none.txt")
+    (tmp_path / "bad.gz").write_bytes(b"no gzip")
+    with pytest.raises(ConfigError, match="cannot read"):
+        graphs.from_edge_list(tmp_path / "bad.gz")
+
+
+def test_ego_takes_the_giant_component(tmp_path: Path) -> None:
+    folder = tmp_path / "ego_facebook"
+    folder.mkdir()
+    (folder / "7.edges").write_text("30 20\n20 30\n20 4\n1 2\n")
+    graph = graphs.from_ego(7, tmp_path)
+    assert graph.labels == ("4", "20", "30")
+    assert graph.edges().tolist() == [[0, 1], [1, 2]]
+    with pytest.raises(ConfigError, match=r"no edges of ego 8: looked in .*ego_facebook; the egos there are 7"):
+        graphs.from_ego(8, tmp_path)
+
+
+def test_ego_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRUIT_DATA", str(tmp_path))
+    with pytest.raises(ConfigError, match=f"looked in {tmp_path}.*set BRUIT_DATA"):
+        graphs.from_ego(414)
+
+
+def test_ego_414() -> None:
+    """conventions: 148 peers; 1692 edges and diameter 7 checked with networkx."""
+    root = Path(os.environ.get("BRUIT_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
+    if not (root / "ego_facebook" / "414.edges.gz").is_file():
+        pytest.skip(f"the ego-Facebook data are not in {root}")
+    graph = graphs.from_ego(414)
+    assert (graph.n, graph.edge_count, graphs.diameter(graph)) == (148, 1692, 7)
+    assert graph.labels is not None
+    assert list(map(int, graph.labels)) == sorted(map(int, graph.labels))
+    with gzip.open(root / "ego_facebook" / "414.edges.gz", "rt") as file:
+        whole = nx.read_edgelist(file)
+    giant = whole.subgraph(max(nx.connected_components(whole), key=len))
+    assert set(giant) == set(graph.labels)
+    assert nx.diameter(giant) == 7
