@@ -36,7 +36,8 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
     graph = named_graph(name, run_seed=seed)
     check_graph(graph)
     parameters = dict(_setting(text) for text in settings)
-    chosen, horizon = build_algorithm(algorithm, parameters, graph, steps, PrivacySection(sigma=sigma))
+    noise = PrivacySection.model_validate({"sigma": sigma})
+    chosen, horizon = build_algorithm(algorithm, parameters, graph, steps, noise)
     return rehearse(chosen, graph, Gaussian(clip=sensitivity / 2, sigma=sigma), horizon, seed)
 
 
@@ -67,7 +68,7 @@ def ask(subject: Run, of: int | None, seen_by: str | None, delta: float, status:
     """One epsilon when somebody is named, else the summary over all pairs."""
     if of is None and seen_by is None:
         return subject.summary(delta, status, progress)
-    return subject.epsilon(of, _observers(seen_by), delta, status)  # type: ignore[arg-type]
+    return subject.epsilon(of, _observers(seen_by), delta, status)
 
 
 def write_matrix(subject: Run, path: Path, status: Status, progress: Callable[[int, int], None] | None) -> None:

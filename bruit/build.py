@@ -71,10 +71,10 @@ def build(file: ExperimentFile, text: str = "") -> Experiment:
 def check_graph(graph: Graph | GraphSequence) -> None:
     """Refuse graphs on which a run means nothing."""
     if graph.n < 2:
-        raise ConfigError(f"the graph {graph.name} has {graph.n} peer; a run needs at least two that talk to each other")
+        raise ConfigError(f"the graph {graph.name} has {graph.n} peer; a run needs at least two that talk")
     if isinstance(graph, Graph) and not graph.is_connected():
         parts = int(graph.components().max()) + 1
-        raise ConfigError(f"the graph {graph.name} falls into {parts} parts that never hear of each other; connect them")
+        raise ConfigError(f"the graph {graph.name} falls into {parts} parts that never meet; connect them")
 
 
 def check_schedule(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int) -> None:
@@ -90,12 +90,11 @@ def check_schedule(algorithm: Algorithm[Any], graph: Graph | GraphSequence, step
 
 def build_task(section: TaskSection, peers: int, seed: int) -> Task:
     if section.kind == "mean":
-        if section.data is None:
-            return Mean.uniform(peers, section.dim, seed)
-        return Mean.load(section.data, peers=peers, split=section.split, seed=seed, label=section.label,
-                         owner=section.owner)  # fmt: skip
+        if section.data is not None:
+            raise ConfigError("a mean task draws uniform values of task.dim numbers; to average a file, use Python")
+        return Mean.uniform(peers, section.dim, seed)
     if section.data is None:
-        raise ConfigError(f"a {section.kind} task needs data: the name of a set (`bruit list data`) or a CSV or NPZ file")
+        raise ConfigError(f"a {section.kind} task needs data: a name of `bruit list data`, or a CSV or NPZ file")
     kinds: dict[str, Any] = {"ridge": Ridge, "logistic": Logistic, "softmax": Softmax}
     options = section.model_dump(exclude={"kind", "data", "split", "dim"})
     if section.kind != "logistic":
@@ -132,7 +131,8 @@ def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Gra
             return Laplace(clip=section.clip, scale=section.scale)
         if section.epsilon is None:
             raise ConfigError("a Laplace mechanism needs privacy.scale or privacy.epsilon")
-        return Laplace(clip=section.clip).calibrate(epsilon=section.epsilon, releases=releases(algorithm, graph, steps, seed))
+        count = releases(algorithm, graph, steps, seed)
+        return Laplace(clip=section.clip).calibrate(epsilon=section.epsilon, releases=count)
     if section.mechanism == "discrete-gaussian":
         if section.sigma is None:
             raise ConfigError("a discrete Gaussian mechanism needs privacy.sigma")
@@ -142,7 +142,7 @@ def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Gra
     if section.sigma is not None:
         return Gaussian(clip=section.clip, sigma=section.sigma)
     count = releases(algorithm, graph, steps, seed)
-    return Gaussian(clip=section.clip).calibrate(epsilon=section.epsilon, delta=section.delta, releases=count)
+    return Gaussian(clip=section.clip).calibrate(float(section.epsilon or 0.0), section.delta, count)
 
 
 def releases(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, seed: int) -> int:

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from bruit.errors import BruitError, ConfigError, ConformanceError
+from bruit.privacy.guarantee import Status
 
 app = typer.Typer(
     help="Decentralized learning among people who do not trust each other with their data.",
@@ -47,7 +48,14 @@ def emit_json(content: Any) -> None:
 
 def progress_bar(quiet: bool) -> Any:
     """A progress display on the terminal, or None when quiet or piped."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     if quiet or not err.is_terminal:
         return None
@@ -206,7 +214,7 @@ def epsilon(
         subject = load(folder)
     else:
         subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0)
-    status = "published" if published else "proven"
+    status: Status = "published" if published else "proven"
     with Ticker(quiet or as_json, "accounting") as ticker:
         if matrix is not None:
             write_matrix(subject, matrix, status, ticker)
@@ -238,7 +246,7 @@ def graph(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks or experiments.")] = "algorithms",
+    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks, experiments")] = "algorithms",
     as_json: Json = False,
 ) -> None:
     """What there is, one line each.

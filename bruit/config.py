@@ -76,7 +76,7 @@ class ExperimentFile(Section):
     task: TaskSection
     algorithm: AlgorithmSection
     privacy: PrivacySection | None = None
-    engine: EngineSection = EngineSection()
+    engine: EngineSection = Field(default_factory=lambda: EngineSection.model_validate({}))
 
 
 def read(path: str | Path) -> tuple[ExperimentFile, str]:

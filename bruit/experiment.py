@@ -53,17 +53,19 @@ def run(
     engine = Bulk() if engine is None else engine
     dice = Replay(seed)
     ledger = Ledger(graph.n)
+    phase = 0 if after is None else after.phase + 1  # part of every noise address: no draw is ever used twice
     if after is not None:
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
+    door = TaskDoor(task, privacy, dice, ledger, phase)
     job = Job(
-        algorithm, graph, TaskDoor(task, privacy, dice, ledger), dice, steps, ledger, watched, task.evaluate, every,
-        progress, given, None if after is None else after.state,
+        algorithm, graph, door, dice, steps, ledger, watched, task.evaluate, every, progress, given,
+        None if after is None else after.state,
     )  # fmt: skip
     outcome = engine.execute(job)
     return Run(
         algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
-        ledger, outcome.metrics, algorithm.estimate(outcome.state), state=outcome.state,
+        ledger, outcome.metrics, algorithm.estimate(outcome.state), state=outcome.state, phase=phase,
     )  # fmt: skip
 
 

@@ -30,9 +30,9 @@ def graphs() -> dict[str, str]:
 
 
 def data() -> dict[str, str]:
-    from bruit.tasks.data import catalog
+    from bruit.tasks.catalog import catalog
 
-    return dict(catalog())
+    return catalog()
 
 
 def mechanisms() -> dict[str, str]:

@@ -17,9 +17,13 @@ REFERENCES = {"alone": "each peer alone, sharing nothing", "central": "all data 
 
 def headline(run: Run) -> str:
     """What was run, in one sentence."""
-    noise = "without privacy" if run.privacy is None else f"with {type(run.privacy).__name__} noise, sigma {run.privacy.sigma:.4g}"
-    data = run.task.get("data") or run.task.get("kind", "blank data")
-    return f"{run.n} peers, {run.graph.name}, {run.algorithm.name()} for {run.steps} {run.algorithm.schedule.unit}, {data}, {noise}"
+    noise = "without privacy"
+    if run.privacy is not None:
+        noise = f"with {type(run.privacy).__name__} noise, sigma {run.privacy.sigma:.4g}"
+    data = run.task.get("data")
+    data = data.get("name", "data") if isinstance(data, dict) else str(run.task.get("task", "blank data"))
+    what = f"{run.algorithm.name()} for {run.steps} {run.algorithm.schedule.unit}"
+    return f"{run.n} peers, {run.graph.name}, {what}, {data}, {noise}"
 
 
 def scores_table(run: Run) -> Table | None:

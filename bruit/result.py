@@ -54,6 +54,7 @@ class Run:
     estimates: Array
     references: dict[str, float] = field(default_factory=dict)
     experiment: str = ""
+    phase: int = 0
     state: Any = field(default=None, repr=False)
 
     @property
@@ -117,12 +118,13 @@ class Run:
 
     def _write(self, folder: Path) -> None:
         meetings, faults = self.trace.meetings, self.trace.faults
-        columns: dict[str, Any] = dict(
-            time=meetings.time, a=meetings.a, b=meetings.b, round=faults.round, dead_a=faults.a, dead_b=faults.b
-        )
+        columns: dict[str, Any] = {
+            "time": meetings.time, "a": meetings.a, "b": meetings.b,
+            "round": faults.round, "dead_a": faults.a, "dead_b": faults.b,
+        }  # fmt: skip
         if isinstance(self.graph, Graph):
             matrix = self.graph.weights
-            columns |= dict(data=matrix.data, indices=matrix.indices, indptr=matrix.indptr)
+            columns |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
         np.savez_compressed(folder / "trace.npz", **columns)
         self.ledger.save(folder / "ledger.npz")
         np.savez_compressed(folder / "estimates.npz", estimates=self.estimates)
@@ -164,7 +166,7 @@ def load(path: str | Path) -> Run:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ConfigError(f"{folder} is not a run of bruit: its manifest does not say format {FORMAT!r}")
     if manifest.get("version") != VERSION:
-        raise ConfigError(f"{folder} was written in format version {manifest.get('version')}; this bruit reads {VERSION}")
+        raise ConfigError(f"{folder} has format version {manifest.get('version')}; this bruit reads version {VERSION}")
     for name in FILES:
         if not (folder / name).is_file():
             raise ConfigError(f"the run folder {folder} is broken: {name} is missing")

@@ -71,6 +71,7 @@ class Trace:
     faults: Faults = field(default_factory=Faults.none)
     watched: frozenset[int] = frozenset()
     received: list[Received] = field(default_factory=list)
+    reads: list[dict[int, int]] = field(default_factory=list)  # per wake: which message of each neighbor was read
     messages: int = 0
     refusals: int = 0
     retransmissions: int = 0
@@ -79,7 +80,8 @@ class Trace:
         missing = observers - self.watched
         if missing:
             raise ConfigError(
-                f"peer {min(missing)} was not watched, so its view was not kept; run again with watch={sorted(observers)}"
+                f"peer {min(missing)} was not watched, so its view was not kept;"
+                f" run again with watch={sorted(observers)}"
             )
         seen = [message for message in self.received if message.receiver in observers]
         return View(observers, seen, [message for message in seen if message.sender not in observers])

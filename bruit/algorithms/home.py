@@ -58,7 +58,7 @@ class Door(ABC):
         """The peers' gradients at their own x, released  # (lanes, dim)."""
 
     @abstractmethod
-    def prox(self, at: Address, x: Array, rho: float) -> Array:
+    def prox(self, at: Address, x: Array, rho: Array) -> Array:
         """The peers' proximal points, released  # (lanes, dim)."""
 
     @abstractmethod
@@ -112,8 +112,12 @@ class TaskDoor(Door):
         draws = self.dice.uniform("records", at.ids, at.steps, at.use, batch, self.run)
         return self._release(at, self.task.gradient_sampled(at.ids, x, draws))
 
-    def prox(self, at: Address, x: Array, rho: float) -> Array:
-        return self._release(at, self.task.prox(at.ids, x, rho))
+    def prox(self, at: Address, x: Array, rho: Array) -> Array:
+        points = np.empty_like(x)
+        for level in np.unique(rho):
+            rows = rho == level
+            points[rows] = self.task.prox(at.ids[rows], x[rows], float(level))
+        return self._release(at, points)
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         return query(self.task, at.ids)
@@ -196,9 +200,10 @@ class Home:
         """The peer's gradient at its own row of x through the door (`batch` records drawn, or all of them)."""
         return self._masked(where, lambda at, rows: self._door.gradient(at, x[rows], batch))
 
-    def prox(self, x: Array, rho: float, where: Bools | None = None) -> Array:
-        """argmin_z f(z) + |z - x|^2 / (2 rho) of the peer's own loss, through the door."""
-        return self._masked(where, lambda at, rows: self._door.prox(at, x[rows], rho))
+    def prox(self, x: Array, rho: float | Array, where: Bools | None = None) -> Array:
+        """argmin_z f(z) + |z - x|^2 / (2 rho) of the peer's own loss, through the door; rho may differ by peer."""
+        levels = np.broadcast_to(np.asarray(rho, np.float64), (len(self.ids),))
+        return self._masked(where, lambda at, rows: self._door.prox(at, x[rows], levels[rows]))
 
     def keep(self, query: Callable[[Task, Ints], Array]) -> Array:
         """A raw answer for a state field listed in `private`: it never leaves and costs nothing."""

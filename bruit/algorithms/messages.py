@@ -85,7 +85,8 @@ def take(state: S, lanes: Ints) -> S:
         return cast(S, state[lanes])
     if isinstance(state, Slots):
         return cast(S, state.take(lanes))
-    return cast(S, type(state)(*(take(part, lanes) for part in cast(tuple[Any, ...], state))))
+    parts = cast(tuple[Any, ...], state)
+    return type(state)(*(take(part, lanes) for part in parts))
 
 
 def put(state: S, lanes: Ints, new: S) -> None:
@@ -111,7 +112,7 @@ def join(states: list[S]) -> S:
         peers, rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("peers", "rows"))
         return cast(S, Slots(start, peers, rows))
     columns = zip(*cast(list[tuple[Any, ...]], states), strict=True)
-    return cast(S, type(first)(*(join(list(column)) for column in columns)))
+    return type(first)(*(join(list(column)) for column in columns))
 
 
 class Message(NamedTuple):
@@ -198,7 +199,7 @@ class Links:
     def flip(self) -> Ints:
         """Where the copy (i hears j) lies among the copies ordered by sender; for all peers at once."""
         order = csr_array((np.arange(len(self.senders)) + 1, self.senders, self.start), shape=(len(self.ids),) * 2)
-        return cast(Ints, order.T.tocsr().data.astype(np.int64) - 1)
+        return order.T.tocsr().data.astype(np.int64) - 1
 
     def matrix(self, each: bool, rows: int) -> csr_array:
         """Weights of what was received, without the lane's own row  # (lanes, rows)."""

@@ -1,8 +1,10 @@
 """Muffliato: private averaging as named presets, an algorithm with its horizon.
 
-    muffliato             Chebyshev gossip for T = ceil(log(n max(1, spread / sigma^2)) / sqrt(gap)) rounds   (gossip:MUF-4)
-    randomized-muffliato  pair averaging for T = ceil(log(n max(1, spread / sigma^2)) / lambda(p)) activations (gossip:MUF-7)
-    butterfly-muffliato   averaging on a butterfly sequence, one round per digit: exact                       (gossip:MUF-X2)
+    muffliato             Chebyshev gossip for ceil(l / sqrt(gap)) rounds                       (gossip:MUF-4)
+    randomized-muffliato  pair averaging for ceil(l / lambda(p)) activations                    (gossip:MUF-7)
+    butterfly-muffliato   averaging on a butterfly sequence, one round per digit: exact         (gossip:MUF-X2)
+
+with l = log(n max(1, spread / sigma^2)).
 
 The horizon uses a public bound on the spread of the inputs (1/4 for values in [0, 1]), never the data.
 Paper: arXiv:2206.05091.

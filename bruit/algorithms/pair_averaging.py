@@ -24,7 +24,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class PairAveraging(Algorithm[State]):
-    schedule: Pairs = Pairs()  # type: ignore[override]
+    schedule: Pairs = Pairs()
     linear: ClassVar[bool] = True
 
     def start(self, home: Home) -> State:

@@ -81,7 +81,7 @@ class Pairs(Schedule):
 
     def _rates(self, graph: Graph) -> Array:
         if self.law == "edges":
-            return graph.degrees * (graph.n / max(graph.degrees.sum(), 1))
+            return np.asarray(graph.degrees * (graph.n / max(int(graph.degrees.sum()), 1)), np.float64)
         return np.ones(graph.n)
 
     def _clocks(self, graph: Graph, horizon: float, dice: Dice) -> tuple[Array, Ints, Ints]:
@@ -121,7 +121,7 @@ class Pairs(Schedule):
 class Walk(Schedule):
     """A token hops from v to w with probability W[v, w]; `steps` counts hops, a stay is a hop and a visit.
 
-    The first hop is the token's entry at peer `first`: with T steps, the peers v_0 = first, ..., v_{T-1} act (walk:RW-7).
+    The first hop is the token's entry at peer `first`: with T steps, v_0 = first, ..., v_{T-1} act (walk:RW-7).
     """
 
     first: int = 0
@@ -185,4 +185,4 @@ def hop(graph: Graph, at: Ints, uniform: Array) -> Ints:
     total = np.concatenate(([0.0], np.cumsum(graph.weights.data)))
     low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
     entry = np.searchsorted(total, total[low] + uniform * (total[high] - total[low]), side="right") - 1
-    return graph.weights.indices[np.clip(entry, low, high - 1)].astype(np.int64)
+    return np.asarray(graph.weights.indices[np.clip(entry, low, high - 1)], np.int64)

@@ -35,7 +35,7 @@ class WalkSGD(Algorithm[State]):
     cap: int | None = None
     rest: int = 1
     batch: int | None = None
-    schedule: Walk = Walk()  # type: ignore[override]
+    schedule: Walk = Walk()
 
     def __post_init__(self) -> None:
         if self.rest < 1 or (self.cap is not None and self.cap < 1):

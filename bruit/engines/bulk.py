@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from bruit.algorithms.messages import Inbox, Links, Message, put, spans, take
+from bruit.algorithms.messages import Inbox, Links, Message, join, put, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
-from bruit.arrays import Array, Ints
+from bruit.arrays import Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
 from bruit.errors import ConfigError
 from bruit.trace import Faults, Meetings, Received, Trace
@@ -153,7 +153,8 @@ class _Story:
             links = Links.of_meetings(here, source)
             said = job.algorithm.emit(job.algorithm.blank(take(state, source)), links.edges)
             before = take(state, here)
-            inbox = Inbox(links, said.rows, said.each, job.algorithm.emit(job.algorithm.blank(before), links.edges).rows)
+            own = job.algorithm.emit(job.algorithm.blank(before), links.edges)
+            inbox = Inbox(links, said.rows, said.each, own.rows)
             count[here] += 1
             self.trace.messages += int(source[0] != here[0])
             if job.watch:
@@ -174,6 +175,8 @@ class _Story:
         latest = job.algorithm.emit(job.algorithm.blank(state), static.edges)
         if latest.each:
             raise ConfigError("a peer that wakes broadcasts one message; noise per copy needs rounds")
+        if job.given is not None and job.given.reads:
+            return self.late_wakes(meetings, job.given.reads, state, latest)
         count = np.zeros(job.n, np.int64)
         level = np.asarray(wake_levels(static.start, static.senders, meetings.a))
         order = np.argsort(level, kind="stable")
@@ -200,6 +203,26 @@ class _Story:
         after = job.algorithm.absorb(take(state, lanes), inbox, home)
         put(state, lanes, after)
         put(latest.rows, lanes, job.algorithm.emit(job.algorithm.blank(after), links.edges).rows)
+
+    def late_wakes(self, meetings: Meetings, reads: list[dict[int, int]], state: Any, first: Message) -> Any:
+        """Wakes that read messages as late as the trace says, one after the other."""
+        job, graph, count = self.job, self.job.fixed_graph(), np.zeros(self.job.n, np.int64)
+        said = {(peer, 0): take(first.rows, np.array([peer])) for peer in range(job.n)}
+        for peer, versions in zip(meetings.a.tolist(), reads, strict=True):
+            links, lane = Links.of_peer(graph, peer), np.array([peer])
+            around = np.sort(np.append(links.senders, peer)).tolist()
+            rows = join([said[other, int(count[peer]) if other == peer else versions[other]] for other in around])
+            inbox = Inbox(links, rows, False, said[peer, int(count[peer])])
+            count[peer] += 1
+            home = home_of(job, self.public, lane, count[lane], count[lane], np.array([False]), links.edges)
+            after = job.algorithm.absorb(take(state, lane), inbox, home)
+            put(state, lane, after)
+            said[peer, int(count[peer])] = take(job.algorithm.emit(job.algorithm.blank(after), links.edges).rows, ONE)
+        self.trace.meetings, self.trace.reads = meetings, reads
+        return state
+
+
+ONE = np.array([0])
 
 
 def deliver(links: Links, message: Message) -> Inbox:

@@ -29,7 +29,7 @@ Progress = Callable[[int, int, dict[str, float]], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What an engine is given. `evaluate` scores estimates for observers; `given` replays a trace instead of drawing."""
+    """What an engine is given. `evaluate` scores estimates for observers; `given` is a trace to replay."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence

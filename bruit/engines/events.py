@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bruit.algorithms.messages import join
-from bruit.algorithms.schedules import Rounds
+from bruit.algorithms.schedules import Rounds, Wakes
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
 from bruit.errors import BruitError, ConfigError, ConformanceError
@@ -39,8 +39,8 @@ class Events(Engine):
     def __post_init__(self) -> None:
         if not (self.latency >= 0 and 0 <= self.loss < 1 and 0 <= self.churn < 1 and self.timeout > 0):
             raise ConfigError(
-                f"events need latency >= 0, 0 <= loss < 1, 0 <= churn < 1 and timeout > 0; found latency = {self.latency},"
-                f" loss = {self.loss}, churn = {self.churn}, timeout = {self.timeout}"
+                "events need latency >= 0, 0 <= loss < 1, 0 <= churn < 1 and timeout > 0; found latency ="
+                f" {self.latency}, loss = {self.loss}, churn = {self.churn}, timeout = {self.timeout}"
             )
 
     def describe(self) -> dict[str, Any]:
@@ -64,6 +64,7 @@ class _World:
         self.heap: list[tuple[float, int, int, int, Envelope | None]] = []
         self.sent = 0
         self.met: list[tuple[float, int, int, int]] = []
+        self.reads: list[dict[int, int]] = []
 
     def _machine(self, peer: int, faults: Faults, calls: Meetings) -> PeerMachine:
         job = self.job
@@ -75,7 +76,7 @@ class _World:
         if not self.engine.churn:
             return np.zeros((self.job.n, 0), bool)
         draws = [self.job.dice.uniform("away", np.arange(self.job.n), t)[:, 0] for t in range(max(self.job.steps, 1))]
-        return np.asarray(np.array(draws).T < self.engine.churn)
+        return np.asarray(self.engine.churn > np.array(draws).T)
 
     def _faults(self) -> Faults:
         rounds, ends = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
@@ -154,6 +155,7 @@ class _World:
                 self.push(effect.time, peer, peer, None)
             elif isinstance(effect, Met):
                 self.met.append((now, len(self.met), effect.other, peer))
+                self.reads.append(dict(effect.reads))
 
     def send(self, now: float, sender: int, effect: Send) -> None:
         """One delivery after its delay, later if copies get lost, twice if only its receipt was lost."""
@@ -188,5 +190,7 @@ class _World:
 
     def _meetings(self) -> Meetings:
         order = sorted(self.met)
+        if isinstance(self.job.schedule, Wakes):
+            self.trace.reads = [self.reads[event[1]] for event in order]
         columns: list[Array | Ints] = [np.array([event[k] for event in order]) for k in (0, 2, 3)]
         return Meetings(columns[0].astype(np.float64), columns[1].astype(np.int64), columns[2].astype(np.int64))

@@ -23,8 +23,8 @@ from bruit.engines.engine import Job
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.ledger import Ledger
-from bruit.privacy.network.rows import linear_gaussian
-from bruit.randomness import Dice, Replay
+from bruit.privacy.network.rows import user_loss
+from bruit.randomness import Replay
 from bruit.tasks import Task
 from bruit.trace import Meetings
 
@@ -68,7 +68,7 @@ class SourceDoor(Door):
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         return self._fresh(at.ids, True)
 
-    def prox(self, at: Address, x: Array, rho: float) -> Array:
+    def prox(self, at: Address, x: Array, rho: Array) -> Array:
         raise PrivacyError("a proximal step is not linear in what the door releases")
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
@@ -119,6 +119,5 @@ def exact_losses(
     losses = np.ones(graph.n)
     for u in range(graph.n):
         if u not in observers:
-            columns = forms.A[:, forms.owner == u]
-            losses[u] = np.abs(linear_gaussian(columns, forms.B)).sum() if columns.size else 0.0
+            losses[u] = user_loss(forms.A, forms.B, np.flatnonzero(forms.owner == u))
     return losses

@@ -48,6 +48,9 @@ def star(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
 def complete(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
     """Everybody with everybody; with plus = 1 the weights are 1/n, so one step averages exactly."""
     _check_size("complete", n)
+    if n > 20_000:
+        raise ConfigError(f"complete:{n} would hold {n * n:,} weights; beyond 20000 peers use a sparse graph, such as "
+                          f"regular:{n},degree=6")
     edges = np.stack(np.triu_indices(n, 1), axis=1)
     return from_edges(n, edges, kind=kind, plus=plus, name=f"complete:{n}", group=(n,))
 

@@ -180,6 +180,18 @@ class Graph:
         return from_edges(self.n, self.edges(), kind=kind, plus=plus, name=",".join(kept), labels=self.labels,
                           positions=self.positions, group=self.group)
 
+    def without_edges(self, a: Ints, b: Ints) -> Graph:
+        """The graph of a round in which the links {a_k, b_k} were down: their weight returns to both ends, exactly."""
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        rows, columns = self._rows, self.weights.indices.astype(np.int64)
+        dead = np.isin(np.minimum(rows, columns) * self.n + np.maximum(rows, columns), low * self.n + high)
+        data, numerators = self.weights.data.copy(), self.numerators.copy()
+        data[self._diagonal] += np.bincount(rows[dead], data[dead], self.n)
+        kept = csr_array((data[~dead], (rows[~dead], columns[~dead])), shape=(self.n, self.n))
+        exponents = None if self.exponents is None else self.exponents[~dead]
+        return Graph(kept, numerators[~dead], self.denominators[~dead], f"{self.name}-faults", self.labels,
+                     self.positions, None, exponents)
+
     def fingerprint(self) -> str:
         """SHA-256 of the structure and the exact weights; names, labels and positions do not count."""
         digest = hashlib.sha256(f"graph {self.n}".encode())

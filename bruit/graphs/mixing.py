@@ -106,7 +106,10 @@ def from_matrix(matrix: ArrayLike | Weights, *, name: str | None = None, labels:
     A matrix of a sequence need not be irreducible or aperiodic, so these two are left to `Graph.validity`.
     With `edges`, a positive weight elsewhere is refused.
     """
-    W = matrix if issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    try:
+        W = matrix if issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ConfigError(f"the mixing weights are not a matrix of numbers: {str(matrix)[:60]}") from None
     if W.ndim != 2 or W.shape[0] != W.shape[1] or W.shape[0] == 0:
         raise ConfigError(f"a mixing matrix is square with at least one peer, found shape {W.shape}")
     n = W.shape[0]

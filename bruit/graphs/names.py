@@ -12,7 +12,7 @@ from bruit.graphs import families as make
 from bruit.graphs import random_families as draw
 from bruit.graphs.graph import Graph
 from bruit.graphs.mixing import from_edge_list, from_ego
-from bruit.graphs.sequence import GraphSequence, butterfly, derived_seed, fresh
+from bruit.graphs.sequence import GraphSequence, butterfly, fresh
 
 
 @dataclass(frozen=True)
@@ -190,12 +190,7 @@ def _build(family: Family, options: Options) -> Graph | GraphSequence:
             raise ConfigError("fresh= needs a random family")
         return built
 
-    if every < 1:
-        raise ConfigError(f"fresh=K draws anew every K >= 1 rounds, found {every}")
-    unseeded = drawn(derived_seed(options.seed, 0)).name.split(",")
-    parts = [part for part in unseeded if not part.startswith("seed=")]
-    name = ",".join([*parts, *([f"seed={options.seed}"] if options.seed else []), f"fresh={every}"])
-    return fresh(drawn, every, options.seed, name)
+    return fresh(drawn, every, options.seed)
 
 
 def _butterfly(options: Options) -> GraphSequence:

@@ -89,7 +89,7 @@ def barabasi_albert(n: int, m: int, seed: int = 0, *, kind: str = "max", plus: i
     """Preferential attachment: from a star of m + 1 peers, each newcomer links to m others in proportion to degree."""
     if not 1 <= m < n:
         raise ConfigError(f"ba needs m between 1 and n - 1 = {n - 1}, found {m}")
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     ends = [end for leaf in range(1, m + 1) for end in (0, leaf)]          # each peer appears once per edge it has
     for newcomer in range(m + 1, n):
         chosen: set[int] = set()
@@ -132,6 +132,9 @@ def k_out(n: int, k: int, seed: int = 0, connected: bool = True, *, kind: str = 
 
     def picks(rng: np.random.Generator) -> Ints:
         owner = np.repeat(np.arange(n), k)
+        if 2 * k > n:                                      # most others: shuffle them all rather than draw and redraw
+            shuffled = rng.random((n, n - 1)).argsort(axis=1)[:, :k].ravel()
+            return np.stack([owner, (owner + 1 + shuffled) % n], axis=1)
         choice = (owner + rng.integers(1, max(n, 2), size=n * k)) % n
         while len(again := _later_repeats(owner * n + choice)):
             choice[again] = (owner[again] + rng.integers(1, n, size=len(again))) % n
@@ -143,12 +146,18 @@ def k_out(n: int, k: int, seed: int = 0, connected: bool = True, *, kind: str = 
 
 def _draw(name: str, n: int, seed: int, connected: bool, sample: Callable[[np.random.Generator], Ints]) -> Ints:
     """Edges of one sample, or of the first connected one."""
-    rng = np.random.default_rng(seed)
+    rng = _generator(seed)
     for _ in range(ATTEMPTS):
         edges = sample(rng)
         if not connected or _joins(n, edges):
             return edges
     raise ConfigError(f"{name}: none of {ATTEMPTS} draws is connected; ask for more edges, or connected=false")
+
+
+def _generator(seed: int) -> np.random.Generator:
+    if seed < 0:
+        raise ConfigError(f"a seed must be >= 0, found {seed}")
+    return np.random.default_rng(seed)
 
 
 def _joins(n: int, edges: Ints) -> bool:
@@ -210,18 +219,28 @@ def _regular_edges(rng: np.random.Generator, n: int, degree: int, name: str) -> 
         removed = _regular_edges(rng, n, n - 1 - degree, name)
         kept: Ints = whole[~np.isin(_keys(n, whole), _keys(n, removed))]
         return kept
-    edges: Ints = rng.permutation(np.repeat(np.arange(n), degree)).reshape(-1, 2)
-    broken = _broken(n, edges)
-    for _ in range(100 * ATTEMPTS):
-        if not len(broken):
-            return edges
-        mixed = np.union1d(broken, rng.integers(len(edges), size=2 * len(broken)))
-        trial = edges.copy()
-        trial[mixed] = rng.permutation(edges[mixed].ravel()).reshape(-1, 2)
-        still = _broken(n, trial)
-        if len(still) <= len(broken):
-            edges, broken = trial, still
+    for _ in range(ATTEMPTS):
+        edges: Ints = rng.permutation(np.repeat(np.arange(n), degree)).reshape(-1, 2)
+        broken = _broken(n, edges)
+        for _ in range(ATTEMPTS):
+            if not len(broken):
+                return edges
+            broken = broken[~_switched(rng, n, edges, broken)]
     raise ConfigError(f"{name}: no simple graph found; try another seed")
+
+
+def _switched(rng: np.random.Generator, n: int, edges: Ints, broken: Ints) -> Bools:
+    """Switch broken edges (a, b) with random others (c, d) into (a, c) and (b, d), where both are new; says which."""
+    partner = rng.choice(len(edges), size=len(broken), replace=False)
+    first = np.stack([edges[broken, 0], edges[partner, 0]], axis=1)
+    second = np.stack([edges[broken, 1], edges[partner, 1]], axis=1)
+    present, proposed = np.sort(_keys(n, edges)), np.concatenate([_keys(n, first), _keys(n, second)])
+    known = present[np.searchsorted(present, proposed).clip(max=len(present) - 1)] == proposed
+    known[_later_repeats(proposed)] = True
+    good: Bools = ~known.reshape(2, -1).any(axis=0) & ~np.isin(partner, broken)
+    good &= (first[:, 0] != first[:, 1]) & (second[:, 0] != second[:, 1])
+    edges[broken[good]], edges[partner[good]] = first[good], second[good]
+    return good
 
 
 def _rewired_ring(rng: np.random.Generator, n: int, k: int, p: float, name: str) -> Ints:
@@ -234,7 +253,7 @@ def _rewired_ring(rng: np.random.Generator, n: int, k: int, p: float, name: str)
     order = np.concatenate([np.setdiff1d(np.arange(len(edges)), moved), moved])
     edges, fixed = edges[order], len(edges) - len(moved)   # edges that stay come first, so only moved ones can repeat
     again = np.arange(fixed, len(edges))
-    for _ in range(100 * ATTEMPTS):
+    for _ in range(10 * ATTEMPTS):
         if not len(again):
             return edges
         edges[again, 1] = rng.integers(n, size=len(again))

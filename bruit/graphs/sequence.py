@@ -85,7 +85,7 @@ class Fresh(GraphSequence):
         number = t // self.every
         graph = self._current.get(number)
         if graph is None:
-            graph = self.family(derived_seed(self.seed, number))
+            graph = self.family(_derived_seed(self.seed, number))
             if graph.n != self.n:
                 raise ConfigError(f"{self.name}: draw {number} has {graph.n} peers, the first had {self.n}")
             self._current.clear()
@@ -160,12 +160,14 @@ def given(graphs: Sequence[Graph]) -> GraphSequence:
     return Given(tuple(graphs), sizes[0], "+".join(dict.fromkeys(graph.name for graph in graphs)))
 
 
-def fresh(family: Callable[[int], Graph], every: int = 1, seed: int = 0, name: str | None = None) -> GraphSequence:
-    """A new draw of family(seed) every few rounds."""
+def fresh(family: Callable[[int], Graph], every: int = 1, seed: int = 0) -> GraphSequence:
+    """A new draw of family(seed) every few rounds; named as the graph, with the seed of the sequence."""
     if every < 1:
         raise ConfigError(f"fresh draws come every K >= 1 rounds, found K = {every}")
-    first = family(derived_seed(seed, 0))
-    return Fresh(family, every, seed, first.n, name or f"{first.name},fresh={every}", {0: first})
+    first = family(_derived_seed(seed, 0))
+    parts = [part for part in first.name.split(",") if not part.startswith("seed=")]
+    name = ",".join([*parts, *([f"seed={seed}"] if seed else []), f"fresh={every}"])
+    return Fresh(family, every, seed, first.n, name, {0: first})
 
 
 def butterfly(n: int, relabel: int | None = None, radices: Sequence[int] | None = None) -> Butterfly:
@@ -185,7 +187,7 @@ def butterfly(n: int, relabel: int | None = None, radices: Sequence[int] | None 
     return Butterfly(digits, relabel, n, name)
 
 
-def derived_seed(seed: int, number: int) -> int:
+def _derived_seed(seed: int, number: int) -> int:
     """An independent seed for draw `number` of a seeded sequence."""
     return int(np.random.SeedSequence((seed, number)).generate_state(1, np.uint64)[0])
 

@@ -46,7 +46,7 @@ def validity(weights: Weights, edges: Ints | None = None) -> Validity:
     ones = np.ones(n)
     data = np.asarray(weights.data)
     gap = (weights - weights.T).tocsr()
-    pattern = weights.copy()                               # eliminating zeros in place must not touch the graph's arrays
+    pattern = weights.copy()                               # zeros are eliminated in place: not in the graph itself
     pattern.eliminate_zeros()
     parts = int(connected_components(pattern, directed=False)[0])
     return Validity(

@@ -1,4 +1,4 @@
-"""The short recurrence of block Lanczos, compiled: no interpreter between the steps, so that threads do not wait for each other."""
+"""The short recurrence of block Lanczos, compiled: without the interpreter between steps, threads do not wait."""
 
 import math
 
@@ -78,10 +78,11 @@ def _inverse_factor(gram: Array) -> bool:
 def recurrence(
     indptr: Ints, indices: Ints, data: Array, silent: Ints, blocks: Array, count: int, one_by_one: bool
 ) -> int:
-    """Fill blocks[1], blocks[2], ..., blocks[count - 1] from the orthonormal blocks[0]; how many are good, blocks[0] included.
+    """Fill blocks[1] .. blocks[count - 1] from the orthonormal blocks[0]; how many are good, blocks[0] included.
 
-    blocks[t + 1] is W blocks[t], without its parts along blocks[t] and blocks[t - 1], orthonormalized by Cholesky; it stops
-    before a nearly dependent block. one_by_one removes the two parts in turn, else both coefficients are taken first.
+    blocks[t + 1] is W blocks[t], without its parts along blocks[t] and blocks[t - 1], orthonormalized by Cholesky; it
+    stops before a nearly dependent block. one_by_one removes the two parts in turn, else both coefficients are taken
+    first.
     """
     n, d = blocks.shape[1], blocks.shape[2]
     part = np.empty((n, d))
@@ -113,7 +114,7 @@ def recurrence(
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
 def row_norms(blocks: Array, signs: Array) -> tuple[Array, float]:
-    """Squared norms of the rows of [blocks[0], blocks[1], ...], and the largest relative error |(Q^T Q - I) g| / |g| over probes g.
+    """Squared row norms of Q = [blocks[0], blocks[1], ...], and the largest |(Q^T Q - I) g| / |g| over two probes g.
 
     signs (T, d, 2) holds two probes with entries -1 and 1.
     """

@@ -1,7 +1,7 @@
 """Arithmetic modulo a prime near 2^24 on float64 arrays: sparse products and incremental row elimination.
 
-Residues are integers in [-p/2, p/2], held in float64: a product is below 2^46, so 64 of them add up below 2^52 and every
-operation, fused or not, is exact. This vectorizes, which 64-bit integer products do not.
+Residues are integers in [-p/2, p/2], held in float64: a product is below 2^46, so 64 of them add up below 2^52 and
+every operation, fused or not, is exact. This vectorizes, which 64-bit integer products do not.
 """
 
 import math
@@ -123,9 +123,10 @@ def insert(
 ) -> None:
     """Insert up to 32 rows, in order, into a row echelon form modulo p.
 
-    echelon (r, s) and columns (r,) hold the pivot rows and their columns; groups (g, 3) holds, for rows inserted together, first
-    row, last row + 1 and first non-zero column (rows of one group are reduced by each other, so that the factors of a new row
-    can be read off at once); state is (rank, groups). alive[i] becomes False when row i depends on what came before.
+    echelon (r, s) and columns (r,) hold the pivot rows and their columns; groups (g, 3) holds, for rows inserted
+    together, first row, last row + 1 and first non-zero column (rows of one group are reduced by each other, so that
+    the factors of a new row can be read off at once); state is (rank, groups). alive[i] becomes False when row i
+    depends on what came before.
     """
     rank = state[0]
     _clear(rows, echelon, columns, groups, state[1], p)
@@ -165,7 +166,7 @@ def insert(
 
 @nb.njit(nogil=True, cache=True)
 def profile(lead: Array, stack: Array, starts: Ints, width: int, full: int, p: float) -> Ints:
-    """Ranks modulo p of [lead; stack[0, starts]; ...; stack[t, starts]] for t = 0, 1, ... (the last repeated once nothing moves).
+    """Ranks modulo p of [lead; stack[0, starts]; ...; stack[t, starts]] for t = 0, 1, ...
 
     stack[t] holds the rows of the t-th power; a start whose row depends on earlier rows depends on them for ever and is
     dropped. Elimination stops at rank `full`, or when no start is left.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -20,12 +19,12 @@ from bruit.privacy.events import GaussianEvent, Mask
 from bruit.privacy.guarantee import Guarantee, Hypothesis, Status
 from bruit.privacy.network.theorem import Facts, Theorem
 
-Observers = int | Iterable[int] | Literal["everybody"] | None
+Observers = int | Iterable[int] | str | None
 
 
 def observers_of(facts: Facts, seen_by: Observers) -> tuple[int, ...] | None:
     """The observers as a sorted tuple, None for everybody; unknown peers are refused by name."""
-    if seen_by is None or (isinstance(seen_by, str) and seen_by == "everybody"):
+    if seen_by is None or seen_by == "everybody":
         return None
     if isinstance(seen_by, str):
         raise PrivacyError(f"seen_by is a peer, a set of peers or 'everybody', found {seen_by!r}")
@@ -77,7 +76,7 @@ class Accountant:
 
     def theorem(self, status: Status = "proven") -> tuple[Theorem | None, tuple[Hypothesis, ...], tuple[str, ...]]:
         """The first theorem of that status whose hypotheses hold, with the reasons why others do not."""
-        refused = []
+        refused: list[str] = []
         for theorem in self.theorems:
             if theorem.status != status:
                 continue

@@ -48,7 +48,7 @@ class Guarantee:
             raise PrivacyError(f"delta must lie strictly between 0 and 1, found {delta}")
         if self.fixed_epsilon is not None:
             if self.fixed_epsilon[1] != delta:
-                raise PrivacyError(f"this guarantee was composed for delta = {self.fixed_epsilon[1]:g}; ask for that one")
+                raise PrivacyError(f"this guarantee was composed for delta = {self.fixed_epsilon[1]:g}; ask for that")
             return Epsilon(self.fixed_epsilon[0], delta, self)
         if self.loss == 0:
             return Epsilon(0.0, delta, self)

@@ -38,11 +38,9 @@ class Ledger:
 
     def column(self, name: str) -> Ints:
         """One column: "peer", "step", "clock" or "event" (an index into `events`)."""
-        if name == "event":
-            parts = [np.full(len(part[0]), part[3], np.int64) for part in self._parts]
-        else:
-            parts = [part[("peer", "step", "clock").index(name)] for part in self._parts]
-        return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, np.int64)
+        place = ("peer", "step", "clock", "event").index(name)
+        parts = [np.broadcast_to(np.asarray(part[place], np.int64), part[0].shape) for part in self._parts]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def counts(self) -> Ints:
         """How often each peer released each event  # (peers, events)."""
@@ -62,7 +60,7 @@ class Ledger:
     def extend(self, other: Ledger) -> None:
         """Append another ledger of the same peers: phases of one story share one ledger."""
         if other.peers != self.peers:
-            raise PrivacyError(f"cannot join the ledgers of {self.peers} and {other.peers} peers: they are not the same")
+            raise PrivacyError(f"cannot join the ledgers of {self.peers} and of {other.peers} peers: they differ")
         for peer, step, clock, event in other._parts:
             self.record(peer, step, clock, other.events[event])
 

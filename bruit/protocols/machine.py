@@ -43,10 +43,14 @@ class WakeAt:
 
 @dataclass(frozen=True)
 class Met:
-    """A meeting, hop or wake took place at this peer: `other` called, handed over, or is the peer itself."""
+    """A meeting, hop or wake took place at this peer: `other` called, handed over, or is the peer itself.
+
+    `reads` names, for a wake, which message of each neighbor was the latest to have arrived.
+    """
 
     other: int
     number: int
+    reads: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

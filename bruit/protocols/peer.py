@@ -17,7 +17,7 @@ from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Inbox, Links, join, take
 from bruit.algorithms.schedules import Rounds, Wakes, Walk
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.errors import RemoteProtocolError
 from bruit.graphs import Graph, GraphSequence
 from bruit.protocols.machine import Done, Effect, Envelope, Machine, Met, Send, WakeAt
@@ -40,7 +40,7 @@ class Seat:
     public: Any
     faults: Faults
     calls: Array  # (calls,) when this peer wakes by its own clock
-    partners: Array  # (calls,) whom it then calls
+    partners: Ints  # (calls,) whom it then calls
 
 
 class PeerMachine(Machine):
@@ -56,7 +56,6 @@ class PeerMachine(Machine):
         self._calls = 0
         self._hop = -1
         self._latest: dict[int, tuple[int, Any]] = {}
-        self.reads: list[dict[int, int]] = []
 
     def _graph(self, number: int) -> Graph:
         return self.seat.graph if isinstance(self.seat.graph, Graph) else self.seat.graph.at(number)
@@ -140,7 +139,7 @@ class PeerMachine(Machine):
                 raise RemoteProtocolError(f"peer {sender} sent round {envelope.number} of {self.seat.steps}")
             return []
         if sender not in self._around(envelope.number).senders:
-            raise RemoteProtocolError(f"peer {sender} is not a neighbor of peer {self.seat.me} in round {envelope.number}")
+            raise RemoteProtocolError(f"peer {sender} is no neighbor of peer {self.seat.me} in round {envelope.number}")
         self._heard.setdefault(envelope.number, {}).setdefault(sender, envelope.row)
         return self._hear_round() if envelope.number == self.count and self.state is not None else []
 
@@ -253,10 +252,10 @@ class PeerMachine(Machine):
         following = self._next_call()
         if any(int(peer) not in self._latest for peer in self._links.senders):
             return following
-        self.reads.append({int(peer): self._latest[int(peer)][0] for peer in self._links.senders})
+        reads = tuple((int(peer), self._latest[int(peer)][0]) for peer in self._links.senders)
         around = np.sort(np.append(self._links.senders, self.seat.me))
         rows = join([self._latest[int(peer)][1] for peer in around])
         self.count += 1
         inbox = Inbox(self._links, rows, False, self._latest[self.seat.me][1])
         self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
-        return [*following, Met(self.seat.me, self._calls - 1), *self._post()]
+        return [*following, Met(self.seat.me, self._calls - 1, reads), *self._post()]

@@ -25,6 +25,8 @@ TOLERANCE = 1e-10
 NEWTON_STEPS = 200
 PRODUCT_LIMIT = 500
 FORCING = 1e-3
+LOOSE_FORCING = 0.1
+LOOSE = 1e-6
 HALVINGS = 50
 ARMIJO = 1e-4
 ROUNDING = 1e-13
@@ -58,6 +60,7 @@ def minimize(loss: Loss, part: Part, center: Array, strength: Array, tolerance: 
     norms = np.maximum(1.0, np.sqrt(np.einsum("kcp,kcp->k", center, center)))
     goal = tolerance * np.maximum(1.0, strength * norms)
     problem = _Problem(part.features, part.targets, part.weights, center, strength, goal)
+    forcing = FORCING if tolerance < LOOSE else LOOSE_FORCING
     answer = center.copy()
     rows, model = np.arange(len(center)), center.copy()
     for _ in range(NEWTON_STEPS):
@@ -70,7 +73,7 @@ def minimize(loss: Loss, part: Part, center: Array, strength: Array, tolerance: 
                 return answer
             rows, model, problem = rows[open_rows], model[open_rows], problem.only(open_rows)
             scores, gradient = scores[open_rows], gradient[open_rows]
-        direction = _direction(loss, problem, scores, gradient)
+        direction = _direction(loss, problem, scores, gradient, forcing)
         step = _step(loss, problem, model, scores, gradient, direction)
         model = model + step[:, None, None] * direction
     raise ConfigError(_unfinished(rows, part.rows, gradient, problem.goal))
@@ -81,12 +84,12 @@ def _gradient(loss: Loss, problem: _Problem, model: Array, scores: Array) -> Arr
     return problem.pull(slopes) + problem.strength[:, None, None] * (model - problem.center)
 
 
-def _direction(loss: Loss, problem: _Problem, scores: Array, gradient: Array) -> Array:
-    """Newton direction by conjugate gradients, to a residual of FORCING times the gradient, peer by peer."""
+def _direction(loss: Loss, problem: _Problem, scores: Array, gradient: Array, forcing: float) -> Array:
+    """Newton direction by conjugate gradients, to a residual of `forcing` times the gradient, peer by peer."""
     curvature = loss.curvature(scores, problem.targets)
     direction, residual = np.zeros_like(gradient), -gradient
     search, energy = residual.copy(), np.einsum("kcp,kcp->k", gradient, gradient)
-    enough = energy * FORCING**2
+    enough = energy * forcing**2
     rank = min(problem.features.shape[1], problem.features.shape[2]) * gradient.shape[1]
     for _ in range(min(2 * rank + 10, PRODUCT_LIMIT)):
         bent = loss.bend(curvature, problem.scores(search)) * problem.weights[:, :, None]

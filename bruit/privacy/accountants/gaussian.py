@@ -20,7 +20,7 @@ from bruit.errors import PrivacyError
 from bruit.privacy.calibrate import least
 
 _TABLE, _CHUNK, _NEWTON = 2**12, 2**16, 60
-_TINY, _HUGE = 1e-5, 1e100  # beyond, epsilon > 1e199 is called infinite
+_TINY, _HUGE = 1e-5, 1e12  # beyond, epsilon > 5e23 is called infinite
 _ROOT2 = math.sqrt(2.0)
 
 
@@ -36,7 +36,7 @@ def delta_of(epsilon: float, mu: float) -> float:
     a = mu / 2 - epsilon / mu
     if a > 20.0:  # Phi(a) is 1 and erfcx(-a) would overflow
         return float(ndtr(a) - math.exp(-a * a / 2) * erfcx((mu / 2 + epsilon / mu) / _ROOT2) / 2)
-    return float(math.exp(_log_delta(np.array([epsilon]), np.array([mu]))[0][0]))
+    return min(1.0, math.exp(float(_log_delta(np.array([epsilon]), np.array([mu]))[0][0])))
 
 
 def epsilon_of(mu: float, delta: float) -> float:
@@ -123,7 +123,7 @@ def _log_delta(epsilon: Array, mu: Array) -> tuple[Array, Array]:
     if mu.size and mu.min() < _TINY:  # near and far agree in their first digits: the derivative at the middle is better
         x = epsilon / mu / _ROOT2
         gap = np.where(mu < _TINY, mu / _ROOT2 * (2 / math.sqrt(math.pi) - 2 * x * erfcx(x)), gap)
-    slack = 1e-14 + 4e-15 / np.maximum(mu, _TINY)  # more than the rounding errors above, so that delta is rounded up
+    slack = 1e-14 + 4e-15 * (mu + 1 / np.maximum(mu, _TINY))  # more than the rounding errors above: delta is rounded up
     return np.log(gap / 2) - a * a / 2 + slack, far / gap
 
 

@@ -9,6 +9,7 @@ each round is public, so the *realized* sum is the guarantee.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +20,7 @@ from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.graphs.sequence import Butterfly
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network.rows import sequence_loss
+from bruit.privacy.network.rows import sequence_rows, stacked_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
 
 
@@ -42,7 +43,7 @@ class Consensus(Theorem):
             )
         whole = sum(self._agrees(facts, block) for block in blocks)
         return (
-            Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus, the others are charged 1", checked=True),
+            Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus, others are charged 1", checked=True),
             Hypothesis("all peers start from the same public model", checked=True),
             Hypothesis("gradients are clipped before the noise", checked=True),
             *STANDING,
@@ -74,8 +75,8 @@ class Consensus(Theorem):
                 total += _digit_losses(facts.graph, int(block) * self.mixing)[:, observers[0]]
             else:
                 first = int(block) * self.mixing
-                shifted = sequence_loss(lambda t, first=first: facts.at(first + t), facts.n, self.mixing, observers)
-                total += shifted.loss
+                rows = sequence_rows(_after(facts, first), facts.n, self.mixing, observers)
+                total += stacked_loss(rows.values, rows.modulo).loss
         return total
 
     def matrix(self, facts: Facts, progress: object = None) -> Array:
@@ -86,6 +87,11 @@ class Consensus(Theorem):
             m += _digit_losses(facts.graph, int(block) * self.mixing) if self._agrees(facts, int(block)) else 1.0
         np.fill_diagonal(m, np.nan)
         return m
+
+
+def _after(facts: Facts, first: int) -> Callable[[int], Graph]:
+    """The rounds of one block, counted from its first."""
+    return lambda number: facts.at(first + number)
 
 
 def _digit_losses(graph: Butterfly, number: int) -> Array:

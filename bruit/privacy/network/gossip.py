@@ -14,10 +14,10 @@ from typing import ClassVar
 
 from bruit.arrays import Array
 from bruit.privacy.guarantee import Hypothesis, Status
-from bruit.privacy.network.krylov import leverage
+from bruit.privacy.network.krylov import Leverage, leverage
 from bruit.privacy.network.pairwise import pairwise
-from bruit.privacy.network.published import published_losses, published_pairwise
-from bruit.privacy.network.rows import sequence_loss
+from bruit.privacy.network.published import published_pairwise, published_rows
+from bruit.privacy.network.rows import sequence_rows, stacked_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
 
@@ -32,18 +32,18 @@ class ExactGossip(Theorem):
         return (one_release(facts), *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        return self._found(facts, observers).loss
+
+    def _found(self, facts: Facts, observers: tuple[int, ...]) -> Leverage:
         graph = facts.fixed_graph()
         if graph is not None:
-            return leverage(graph, observers, facts.steps).loss
-        return sequence_loss(facts.at, facts.n, facts.steps, observers).loss
+            return leverage(graph, observers, facts.steps)
+        rows = sequence_rows(facts.at, facts.n, facts.steps, observers)
+        return stacked_loss(rows.values, rows.modulo)
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
-        graph = facts.fixed_graph()
-        if graph is not None:
-            found = leverage(graph, observers, facts.steps)
-        else:
-            found = sequence_loss(facts.at, facts.n, facts.steps, observers)
-        return (f"{found.status}: {found.certificate}",)
+        found = self._found(facts, observers)
+        return (f"{found.status}: rank {found.rank}; {found.certificate.note}",)
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         graph = facts.fixed_graph()
@@ -64,7 +64,7 @@ class PublishedGossip(Theorem):
         return (one_release(facts), *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        return published_losses(facts.at, facts.n, facts.steps, observers)
+        return published_rows(sequence_rows(facts.at, facts.n, facts.steps, observers).messages)
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         return ("not a guarantee: on a path of 3 it says 1/3 where the truth is 1",)

@@ -2,15 +2,16 @@
 
     m(u -> V) = || projection of e_u on row(K_V) ||^2,    K_V = rows e_v (v in V) and (W^t)_{w,.}, t < T, w in N(V) - V
 
-in local-DP units: the Renyi loss of u is m alpha Delta^2 / (2 sigma^2), exactly, so 1 means "as if u had sent its noisy value to V"
-(gossip:LG-1, MUF-2, MUF-10). It is unchanged by Chebyshev acceleration, grows with T and with V, sums to rank(K_V), and is 1 iff
-u is reconstructible. Hypotheses: symmetric public W and T that do not depend on the data, Gaussian noise added once per peer.
+in local-DP units: the Renyi loss of u is m alpha Delta^2 / (2 sigma^2), exactly, so 1 means "as if u had sent its
+noisy value to V" (gossip:LG-1, MUF-2, MUF-10). It is unchanged by Chebyshev acceleration, grows with T and with V,
+sums to rank(K_V), and is 1 iff u is reconstructible. Hypotheses: symmetric public W and T that do not depend on the
+data, Gaussian noise added once per peer.
 
-Stacking the powers and using an SVD, a QR or a Gram matrix under-reports it badly, since powers collapse onto few eigenvectors.
-Here: block Lanczos, which multiplies the last *orthonormal* block; exact ranks modulo primes say how many directions each step may
-keep; dependent directions are dropped by pivoted QR. A value is called exact when two computations in different
-order agree to 1e-6, both bases are orthonormal, and no dropped direction was large; the disagreement is then added to the value. Otherwise the
-value is a safe upper bound: 1 for every reached peer.
+Stacking the powers and using an SVD, a QR or a Gram matrix under-reports it badly, since powers collapse onto few
+eigenvectors. Here: block Lanczos, which multiplies the last *orthonormal* block; exact ranks modulo primes say how
+many directions each step may keep; dependent directions are dropped by pivoted QR. A value is called exact when two
+computations in different order agree to 1e-6, both bases are orthonormal, and no dropped direction was large; the
+disagreement is then added to the value. Otherwise the value is a safe upper bound: 1 for every reached peer.
 """
 
 from collections.abc import Sequence
@@ -41,8 +42,9 @@ ORTHOGONALITY = 1e-9
 class Certificate:
     """Why a loss may be called exact, or why it may not.
 
-    `rank` is the rank of K_V used, `modular` its value under each prime asked (one prime suffices when it proves the largest
-    possible rank, `proven`), `orthogonality` the error of the bases, `disagreement` the largest difference of two computations.
+    `rank` is the rank of K_V used, `modular` its value under each prime asked (one prime suffices when it proves the
+    largest possible rank, `proven`), `orthogonality` the error of the bases, `disagreement` the largest difference of
+    two computations.
     """
 
     rank: int
@@ -51,6 +53,10 @@ class Certificate:
     orthogonality: float
     disagreement: float
     note: str
+
+    def __str__(self) -> str:
+        primes = "a prime, which proves it" if self.proven else f"{len(self.modular)} primes"
+        return f"rank {self.rank} modulo {primes}; orthogonality {self.orthogonality:.0e}; {self.note}"
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class Leverage:
 
 @dataclass(frozen=True)
 class Basis:
-    """Orthonormal columns in blocks, the squared norms of their rows, the largest direction dropped, and how orthonormal they are."""
+    """Orthonormal columns in blocks, squared norms of their rows, largest direction dropped, orthogonality error."""
 
     blocks: tuple[Array, ...]  # each (k, ...)
     values: Array  # (k,)
@@ -87,8 +93,9 @@ def leverage(
 ) -> Leverage:
     """Losses of all peers after so many steps of gossip, in the joint view of the observers (a set; one or more).
 
-    own_noise_known=False drops the rows e_v: a weaker adversary, for comparison only. secure_aggregation: the observer learns only the
-    weighted sum over its neighborhood, rows e_v and (W^t)_{v,.} for t = 1..T (gossip:MUF-X4, REC-3).
+    own_noise_known=False drops the rows e_v: a weaker adversary, for comparison only. secure_aggregation: the
+    observer learns only the weighted sum over its neighborhood, rows e_v and (W^t)_{v,.} for t = 1..T (gossip:MUF-X4,
+    REC-3).
     """
     chosen = checked_observers(graph.n, observers)
     checked_symmetry(graph)
@@ -179,7 +186,8 @@ def _judged(
         faults.append(f"the basis is orthonormal to {orthogonality:.0e} only")
     if disagreement > AGREEMENT:
         faults.append(f"two computations differ by {disagreement:.0e}")
-    note = f"{'; '.join(faults)}: 1 is charged to every reached peer" if faults else "two computations agree"
+    agreed = f"two computations agree to {disagreement:.0e}"
+    note = f"{'; '.join(faults)}: 1 is charged to every reached peer" if faults else agreed
     modular = tuple(rank + extra for rank in ranks.modular)
     certificate = Certificate(ranks.total + extra, modular, ranks.proven, orthogonality, disagreement, note)
     if faults:
@@ -192,9 +200,9 @@ def _judged(
 def _orthonormal(span: KrylovSpan, profile: Ints, reverse: bool, everywhere: bool) -> Basis:
     """Block Lanczos keeping exactly the directions the rank profile allows.
 
-    The short recurrence orthogonalizes W Q_t against Q_t and Q_{t-1} only, which is enough in exact arithmetic; from the
-    first step that must drop directions, or whose remainder is nearly dependent, every step is orthogonalized against everything, by
-    pivoted QR. `everywhere` does so from the beginning.
+    The short recurrence orthogonalizes W Q_t against Q_t and Q_{t-1} only, which is enough in exact arithmetic; from
+    the first step that must drop directions, or whose remainder is nearly dependent, every step is orthogonalized
+    against everything, by pivoted QR. `everywhere` does so from the beginning.
     """
     from bruit.kernels.krylov import recurrence, row_norms
 
@@ -215,9 +223,10 @@ def _orthonormal(span: KrylovSpan, profile: Ints, reverse: bool, everywhere: boo
 
 
 def _completed(span: KrylovSpan, blocks: Array, profile: Ints, twice: bool) -> tuple[Array, float]:
-    """Continue orthonormal blocks to the full profile, each step against all columns; also the largest direction dropped.
+    """Continue orthonormal blocks to the full profile, each step against all columns; also the largest drop.
 
-    twice=False removes the parts along the last two blocks first and all others then: another order of the same operations.
+    twice=False removes the parts along the last two blocks first and all others then: another order of the same
+    operations.
     """
     good, n, d = blocks.shape
     columns = np.zeros((n, int(profile[-1])))
@@ -248,8 +257,8 @@ def _pivoted(rest: Array, columns: Array, kept: int) -> tuple[Array, float]:
     if sizes[kept - 1] < 1e-3:
         # What is left of a nearly dependent block is mostly round-off along the earlier columns.
         q -= columns @ (columns.T @ q)
-        q = np.ascontiguousarray(qr(q, mode="economic", check_finite=False)[0])
-    return q, left
+        q = qr(q, mode="economic", check_finite=False)[0]
+    return np.ascontiguousarray(q, dtype=np.float64), left
 
 
 def _signs(count: int) -> Array:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from bruit.arrays import Array
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network.rows import meeting_loss
+from bruit.privacy.network.rows import meeting_rows, stacked_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
 KNOWN = Hypothesis("the observer knows who met whom and when; the meetings did not depend on the data", checked=False)
@@ -28,4 +28,5 @@ class ExactMeetings(Theorem):
         return (one_release(facts), KNOWN, *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        return meeting_loss(facts.n, facts.meetings.a, facts.meetings.b, observers).loss
+        rows = meeting_rows(facts.n, facts.meetings.a, facts.meetings.b, observers)
+        return stacked_loss(rows.values, rows.modulo).loss

@@ -4,11 +4,11 @@ Mixing weights are rational, so the rows (W^t)_{w,.} exist modulo any prime that
 
     rank modulo p  <=  rank  <=  min(number of rows, number of reached peers).
 
-A modular rank is therefore a proven lower bound, and a proof of equality when it meets the upper one. Otherwise two primes near
-2^24 are asked, and the larger answer is taken for the rank at each step: both would have to divide the same minor for it to be
-too small (about 1e-10 per observer for a rank of 300, since a minor vanishes modulo p about once in p times). This decides
-how many directions a numerical orthogonalization may keep (gossip:REC-2, section 11): floating point alone invents directions on
-symmetric graphs, and loses them in stacked powers.
+A modular rank is therefore a proven lower bound, and a proof of equality when it meets the upper one. Otherwise two
+primes near 2^24 are asked, and the larger answer is taken for the rank at each step: both would have to divide the
+same minor for it to be too small (about 1e-10 per observer for a rank of 300, since a minor vanishes modulo p about
+once in p times). This decides how many directions a numerical orthogonalization may keep (gossip:REC-2, section 11):
+floating point alone invents directions on symmetric graphs, and loses them in stacked powers.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ SLACK = 8
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of the space spanned by the first t + 1 powers, t = 0, 1, ...; and the final rank under each prime asked."""
+    """Ranks of the space spanned by the first t + 1 powers, t = 0, 1, ...; and the last one under each prime."""
 
     profile: Ints  # (powers,)
     modular: tuple[int, ...]
@@ -61,7 +61,28 @@ def mixed_words(count: int) -> Words:
 
 def centered(values: Array, prime: int) -> Array:
     """The same residues in [-prime/2, prime/2]."""
-    return values - prime * np.floor(values / prime + 0.5)
+    return np.asarray(values - prime * np.floor(values / prime + 0.5))
+
+
+def matrix_rank(residues: Ints, prime: int) -> int:
+    """Rank modulo a prime below 2^24 of any matrix of residues."""
+    from bruit.kernels.modular import GROUP, insert
+
+    rows = centered(np.asarray(residues, dtype=np.float64), prime)
+    if rows.shape[1] > rows.shape[0]:
+        rows = np.ascontiguousarray(rows)
+    else:
+        rows = np.ascontiguousarray(rows.T)
+    most = min(rows.shape)
+    echelon = np.zeros((most + GROUP, rows.shape[1]))
+    columns, groups = np.zeros(most + GROUP, dtype=np.int64), np.zeros((most + GROUP, 3), dtype=np.int64)
+    state = np.zeros(2, dtype=np.int64)
+    for first in range(0, rows.shape[0], GROUP):
+        block = rows[first : first + GROUP].copy()
+        insert(block, echelon, columns, groups, state, np.ones(block.shape[0], dtype=bool), float(prime))
+        if state[0] == most:
+            break
+    return int(state[0])
 
 
 def joint_ranks(profile_of: Callable[[int], Ints], most: int) -> Ranks:
@@ -122,7 +143,7 @@ def _row_profile(graph: "Graph", span: KrylovSpan, prime: int) -> Ints:
 
 
 def _gram_profile(graph: "Graph", span: KrylovSpan, prime: int) -> Ints:
-    """Eliminate K K^T, whose blocks are E^T M^(s+t) E: rows of the blocks M^k E at the starts, so no product of long rows.
+    """Eliminate K K^T, whose blocks are E^T M^(s+t) E: the rows of M^k E at the starts.
 
     Dependencies among rows of K K^T and of K are the same over the rationals; modulo p the rank is again a lower bound.
     """
@@ -139,14 +160,16 @@ def _gram_profile(graph: "Graph", span: KrylovSpan, prime: int) -> Ints:
     # Row (t, w), column (s, x): entry (M^(t+s))_{x, w}, symmetric in w and x.
     stack = np.stack([moments[t : t + powers].transpose(1, 0, 2).reshape(count, -1) for t in range(powers)])
     lead = np.zeros((0, powers * count), dtype=np.float32)
-    return profile(lead, stack.astype(np.float32), np.arange(count), powers * count, span.most, float(prime))
+    ranks: Ints = profile(lead, stack.astype(np.float32), np.arange(count), powers * count, span.most, float(prime))
+    return ranks
 
 
 @dataclass(frozen=True)
 class SharedRows:
     """The rows of all powers modulo a prime, projected once for every observer: stack[t] = W^t R, R fixed and random.
 
-    The rank after the projection is a lower bound too, so equality still certifies; a spurious miss costs a second prime.
+    The rank after the projection is a lower bound too, so equality still certifies; a spurious miss costs a second
+    prime.
     """
 
     prime: int
@@ -161,7 +184,8 @@ class SharedRows:
         if width < n:
             width = min(width, 1 + self.stack.shape[0] * starts.size + SLACK)
         lead = self.projection[observer : observer + 1].astype(np.float32)
-        return profile(lead, self.stack, starts, width, most + 1, float(self.prime)) - 1
+        ranks: Ints = profile(lead, self.stack, starts, width, most + 1, float(self.prime)) - 1
+        return ranks
 
 
 def shared_width(graph: "Graph", steps: int) -> int:

@@ -1,13 +1,15 @@
-"""The exact loss of every pair: m[u, v] = loss of u in the view of v, after so many steps of gossip with a fixed matrix.
+"""The exact loss of every pair: m[u, v] = loss of u in the view of v, after some steps with a fixed matrix.
 
 On graphs with a translation group one observer tells all. Otherwise every observer is computed and certified on its own
-(bruit.privacy.network.krylov), in threads; the rows modulo primes are projected once for all observers (gossip:MUF-2, MUF-3).
+(bruit.privacy.network.krylov), in threads; the rows modulo primes are projected once for all observers (gossip:MUF-2,
+MUF-3).
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +18,15 @@ import numpy as np
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.privacy.network.krylov import Leverage, certified, leverage, nothing_heard
-from bruit.privacy.network.modular import PRIMES, Ranks, SharedRows, joint_ranks, krylov_ranks, shared_rows, shared_width
+from bruit.privacy.network.modular import (
+    PRIMES,
+    Ranks,
+    SharedRows,
+    joint_ranks,
+    krylov_ranks,
+    shared_rows,
+    shared_width,
+)
 from bruit.privacy.network.span import KrylovSpan, checked_steps, checked_symmetry, krylov_span
 
 if TYPE_CHECKING:
@@ -34,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Pairwise:
-    """Losses of all pairs in local-DP units; the diagonal is nan. Observers not `exact` have an upper bound in their column."""
+    """Losses of all pairs in local-DP units; nan on the diagonal. Columns not `exact` are upper bounds."""
 
     m: Array  # (n, n)
     exact: Bools  # (n,)
@@ -131,8 +141,8 @@ def _all_ranks(
     for prime in PRIMES:
         open_ones = [v for v, span in enumerate(spans) if span is not None and not _settled(span, profiles[v])]
         if open_ones:
-            rows = shared_rows(graph, steps, prime)
-            found = _in_order(pool, threads, lambda v, rows=rows: _shared_profile(rows, v, spans[v]), open_ones)
+            work = partial(_shared_profile, shared_rows(graph, steps, prime), spans)
+            found = _in_order(pool, threads, work, open_ones)
             for v, profile in zip(open_ones, found, strict=True):
                 profiles[v][prime] = profile
     return [
@@ -149,7 +159,8 @@ def _settled(span: KrylovSpan, profiles: dict[int, Ints]) -> bool:
     return any(profile[-1] == span.most for profile in profiles.values())
 
 
-def _shared_profile(rows: SharedRows, observer: int, span: KrylovSpan | None) -> Ints:
+def _shared_profile(rows: SharedRows, spans: list[KrylovSpan | None], observer: int) -> Ints:
+    span = spans[observer]
     if span is None:
         return np.zeros(0, dtype=np.int64)
     return rows.profile(observer, span.peers[span.starts], span.most)[: span.powers]
@@ -172,7 +183,7 @@ def _in_order(
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
     """Our threads take one observer each; a BLAS that starts its own would only get in their way."""
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     with threadpool_limits(limits=1, user_api="blas"):
         yield

@@ -1,6 +1,6 @@
 """Loss of re-noised gossip: every message copy carries a little fresh noise (gossip:MUF-X1).
 
-    m(u -> V) <= e_u^T K^T (K K^T + R)^{-1} K e_u,   rows r_{t,w} = (W_TT^t)_{w,.} for each copy (t, w -> v), R = diag(tau_t^2)
+    m(u -> V) <= e_u^T K^T (K K^T + R)^{-1} K e_u,   rows (W_TT^t)_{w,.} for each copy (t, w -> v), R = diag(tau_t^2)
 
 with T = everybody but V: the observers are given all message noises not addressed to them, and subtract what they
 said themselves. tau is the message noise in units of sigma. All tau > 0.
@@ -52,7 +52,7 @@ class RenoisedGossip(Theorem):
             heard = [place[w] for v in observers for w in graph.neighbors(v) if place[w] >= 0]
             rows.append(power[heard])
             noise.append(np.full(len(heard), tau[t]))
-            power = graph.weights[others][:, others] @ power
+            power = np.asarray(graph.weights[others][:, others] @ power)
         losses = np.ones(facts.n)
         losses[others] = noisy_rows_loss(np.concatenate(rows), np.concatenate(noise))
         return losses

@@ -1,13 +1,13 @@
 """What an observer of linear gossip can combine: a block Krylov space, described before anything is computed.
 
-The observers V of averaging with a fixed symmetric matrix W know their own noisy values and hear, at steps t < T, the rows
-(W^t)_{w,.} of their neighbors w. Since an observer can subtract everything it said itself, the rows span
+The observers V of averaging with a fixed symmetric matrix W know their own noisy values and hear, at steps t < T, the
+rows (W^t)_{w,.} of their neighbors w. Since an observer can subtract everything it said itself, the rows span
 
     span{e_v : v in V}  +  span{W_R^t e_w : t < T, w in N(V) - V},    R = all peers but V, W_R = W restricted to R,
 
-so the computation happens on R alone (gossip:MUF-2, MUF-10). Without knowledge of its own noise the observer has the Krylov
-space of W itself; under secure aggregation (gossip:MUF-X4) the starts are the observers and the powers run from 0 to T.
-Peers that no row can touch are left out: their loss is exactly 0.
+so the computation happens on R alone (gossip:MUF-2, MUF-10). Without knowledge of its own noise the observer has the
+Krylov space of W itself; under secure aggregation (gossip:MUF-X4) the starts are the observers and the powers run
+from 0 to T. Peers that no row can touch are left out: their loss is exactly 0.
 """
 
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class KrylovSpan:
     """span{M^t e_w : t < powers, w in starts}, M the mixing matrix restricted to some peers.
 
-    `entries` are the positions of M's entries in the data of the graph's matrix (None: all of them); rows named by `silent` are
-    read as zero; `starts` and `silent` count within `peers`.
+    `entries` are the positions of M's entries in the data of the graph's matrix (None: all of them); rows named by
+    `silent` are read as zero; `starts` and `silent` count within `peers`.
     """
 
     peers: Ints  # (k,)
@@ -111,7 +111,7 @@ def krylov_span(
     """The space above for a set of observers; None when nothing is heard (no step, or nobody to hear)."""
     if secure_aggregation and not own_noise_known:
         raise ConfigError(
-            "secure aggregation removes the observer's own share, so it must know its own noise; set own_noise_known=True"
+            "secure aggregation removes the observer's own share, so the observer knows it; set own_noise_known=True"
         )
     if secure_aggregation:
         starts, silent, powers = observers, np.zeros(0, dtype=np.int64), steps + 1
@@ -133,7 +133,8 @@ def krylov_span(
 def _restricted(matrix: csr_array, peers: Ints) -> tuple[csr_array, Ints]:
     """The rows and columns of some peers, and where their entries lie in the data of the whole matrix."""
     # Counting from 1 keeps the entry at position 0 distinguishable from a stored zero.
-    places = csr_array((np.arange(1, matrix.nnz + 1, dtype=np.float64), matrix.indices, matrix.indptr), shape=matrix.shape)
+    counted = np.arange(1, matrix.nnz + 1, dtype=np.float64)
+    places = csr_array((counted, matrix.indices, matrix.indptr), shape=matrix.shape)
     part = csr_array(places[peers][:, peers])
     entries = part.data.astype(np.int64) - 1
     return csr_array((matrix.data[entries], part.indices, part.indptr), shape=part.shape), entries

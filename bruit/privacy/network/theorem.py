@@ -73,7 +73,7 @@ class Facts:
     def releases(self) -> Ints:
         """How many data releases each peer made  # (n,)."""
         data = self.ledger.is_data()
-        return np.asarray(self.ledger.counts()[:, data].sum(axis=1), np.int64) if len(data) else np.zeros(self.n, np.int64)
+        return np.asarray(self.ledger.counts()[:, data].sum(axis=1), np.int64)
 
 
 class Theorem(ABC):

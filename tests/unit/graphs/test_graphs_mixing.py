@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 import bruit.graphs as graphs
@@ -118,10 +119,11 @@ def broken(*changes: tuple[int, int, float]) -> np.ndarray:
     (broken((1, 2, 0.2)), r"not symmetric at \(1, 2\): 0.2 against 0.333"),
     (broken((4, 4, np.nan)), r"weight nan at \(4, 4\)"),
     (broken((4, 4, np.inf)), r"weight inf at \(4, 4\)"),
+    ([[1.0], [0.5, 0.5]], "not a matrix of numbers"),
     (np.ones((2, 3)), r"square.*\(2, 3\)"),
     (np.zeros((0, 0)), "at least one peer"),
 ])
-def test_given_weights_are_refused_with_the_place(matrix: np.ndarray, message: str) -> None:
+def test_given_weights_are_refused_with_the_place(matrix: ArrayLike, message: str) -> None:
     """gossip:GM-1."""
     with pytest.raises(ConfigError, match=message):
         graphs.from_matrix(matrix)
@@ -231,3 +233,14 @@ def test_ego_414() -> None:
     giant = whole.subgraph(max(nx.connected_components(whole), key=len))
     assert set(giant) == set(graph.labels)
     assert nx.diameter(giant) == 7
+
+
+def test_without_edges_moves_the_weight_to_both_ends_exactly():
+    whole = graphs.ring(5)
+    broken = whole.without_edges(np.array([1]), np.array([0]))
+    matrix = dense(broken)
+    assert np.allclose(matrix.sum(axis=0), 1)
+    assert np.allclose(matrix, matrix.T)
+    assert matrix[0, 1] == 0
+    assert broken.fraction(0, 0) == Fraction(2, 3)
+    assert broken.fraction(2, 2) == Fraction(1, 3)

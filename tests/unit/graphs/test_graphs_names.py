@@ -98,7 +98,7 @@ def test_files_may_hold_commas(tmp_path: Path) -> None:
     ("er:10", "exactly one of q"),
     ("er:10,c=2,seed=x", "seed must be a whole number >= 0 or 'run', found 'x'"),
     ("er:10,c=2,connected=maybe", "connected must be true or false"),
-    ("er:10,c=2,fresh=0", "K >= 1 rounds, found 0"),
+    ("er:10,c=2,fresh=0", "K >= 1 rounds, found K = 0"),
     ("butterfly:8,radices=2x3", "product is n = 8"),
     ("file:nowhere.txt", "no edge list at nowhere.txt"),
 ])

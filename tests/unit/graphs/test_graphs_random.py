@@ -1,5 +1,7 @@
 """Random families: sizes, laws, connectivity, refusals (gossip:GRAPH-1)."""
 
+from collections.abc import Callable
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -26,10 +28,11 @@ def test_seeds_matter() -> None:
     assert len(draws) == 5
 
 
-@pytest.mark.parametrize(("n", "degree"), [(8, 3), (10, 4), (10, 7), (7, 6), (9, 2), (500, 6), (40, 19), (6, 5)])
+@pytest.mark.parametrize(("n", "degree"), [(8, 3), (10, 4), (10, 7), (7, 6), (9, 2), (500, 6), (40, 19), (6, 5),
+                                           (200, 90), (5, 2), (4, 1)])
 def test_regular_graphs_have_exact_degrees(n: int, degree: int) -> None:
     for seed in range(5):
-        assert (graphs.regular(n, degree, seed).degrees == degree).all()
+        assert (graphs.regular(n, degree, seed, connected=False).degrees == degree).all()
 
 
 def test_regular_pairs_are_equally_likely() -> None:
@@ -125,15 +128,17 @@ def test_k_out_lets_everybody_pick_k() -> None:
     (lambda: graphs.regular(6, 1), "cannot be connected"),
     (lambda: graphs.watts_strogatz(10, 3, 0.1), "even k"),
     (lambda: graphs.watts_strogatz(10, 4, -0.1), "p between 0 and 1"),
+    (lambda: graphs.watts_strogatz(60, 58, 1.0), "ws:60,k=58,p=1: too dense to rewire"),
     (lambda: graphs.barabasi_albert(4, 4), "m between 1 and n - 1 = 3, found 4"),
     (lambda: graphs.stochastic_blocks([3, 0], 0.1, 0.1), "blocks of at least one peer"),
     (lambda: graphs.stochastic_blocks([3], 2, 0.1), "p_in between 0 and 1, found 2"),
     (lambda: graphs.k_out(4, 4), "k between 0 and n - 1 = 3, found 4"),
     (lambda: graphs.k_out(0, 0), "at least one peer"),
+    (lambda: graphs.k_out(9, 2, seed=-1), "a seed must be >= 0, found -1"),
 ])
-def test_impossible_draws(make: "object", message: str) -> None:
+def test_impossible_draws(make: Callable[[], graphs.Graph], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_fresh_draws_every_few_rounds() -> None:
     assert sequence.at(1).fingerprint() == names[0]        # going back draws the same graph again
     other = graphs.fresh(lambda seed: graphs.regular(20, 3, seed), every=2, seed=2)
     assert other.at(0).fingerprint() != names[0]
-    assert (sequence.n, sequence.period) == (20, None)
+    assert (sequence.n, sequence.period, sequence.name) == (20, None, "regular:20,degree=3,seed=1,fresh=2")
     with pytest.raises(ConfigError, match="K >= 1 rounds, found K = 0"):
         graphs.fresh(graphs.ring, every=0)
 

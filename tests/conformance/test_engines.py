@@ -1,0 +1,75 @@
+"""Every algorithm of the catalog, found by discovery, passes every public check on several graphs."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bruit as br
+from bruit.algorithms.algorithm import catalog
+from bruit.engines.engine import Exchanges
+from bruit.graphs import butterfly, grid, ring, star
+from bruit.testing import checks, small_task
+from bruit.trace import Faults
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hard_cases import CancelingNoise, FrankWolfe, GossipADMM
+
+CASES = [kind() for kind in catalog().values()] + [
+    br.WalkSGD(cap=2, rest=3), br.Renoised(tau=0.3, flat=2), br.GossipSGD(mixing=3, gamma=1.2), br.GossipSGD(batch=2),
+    br.PairAveraging(br.Pairs("edges")), br.PairAveraging(br.Pairs("clocks")), GossipADMM(), FrankWolfe(),
+    CancelingNoise(),
+]  # fmt: skip
+GRAPHS = [grid(2, 4), star(5), ring(8)]
+
+
+def test_catalog_finds_every_file_by_itself():
+    assert {"averaging", "chebyshev", "pair-averaging", "renoised", "gossip-sgd", "walk-sgd"} <= set(catalog())
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
+@pytest.mark.parametrize("check", checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize("algorithm", CASES, ids=repr)
+def test_conformance(algorithm, check, graph):
+    check(algorithm, graph, small_task(graph.n), 7)
+
+
+@pytest.mark.parametrize("algorithm", [br.Averaging(), br.GossipSGD(mixing=3), br.Renoised()], ids=repr)
+@pytest.mark.parametrize("check", checks(), ids=lambda check: check.__name__)
+def test_conformance_on_changing_graphs(algorithm, check):
+    graph = butterfly(8, relabel=3)
+    check(algorithm, graph, small_task(8), 7)
+
+
+def test_canceling_noise_cancels_and_hides():
+    task = small_task(8)
+    result = br.run(CancelingNoise(own_sigma=0.0), grid(2, 4), task, steps=1, watch=range(8), evaluate_every=0)
+    values = task.value(np.arange(8))
+    assert np.allclose(result.estimates.mean(axis=0), values.mean(axis=0))
+    said = {message.sender: message.row[0] for message in result.trace.received}
+    assert min(np.abs(said[peer] - values[peer]).max() for peer in range(8)) > 1.0
+
+
+def test_gossip_admm_reaches_the_mean_without_a_server():
+    task = small_task(8)
+    result = br.run(GossipADMM(), ring(8), task, steps=300, evaluate_every=0)
+    assert np.allclose(result.estimates, task.value(np.arange(8)).mean(axis=0), atol=1e-3)
+
+
+def test_dead_links_keep_the_mixing_doubly_stochastic():
+    graph = grid(2, 4)
+    faults = Faults(np.zeros(2, np.int64), np.array([0, 1]), np.array([1, 2]))
+    dense = Exchanges(graph, faults).at(0).full.toarray()
+    assert np.allclose(dense.sum(axis=0), 1)
+    assert np.allclose(dense.sum(axis=1), 1)
+    assert dense[0, 1] == dense[1, 2] == 0
+
+
+def test_chained_phases_share_states_and_ledger():
+    task, graph = small_task(8), grid(2, 4)
+    noise = br.Gaussian(clip=2.0, sigma=1.0)
+    first = br.run(br.GossipSGD(), graph, task, privacy=noise, steps=3, seed=1)
+    second = br.run(br.GossipSGD(), graph, task, privacy=noise, steps=4, seed=2, after=first)
+    assert len(second.ledger) == len(first.ledger) + 8 * 3
+    assert second.epsilon() > first.epsilon()
