@@ -246,7 +246,7 @@ def graph(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks, experiments")] = "algorithms",
+    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks ...")] = "algorithms",
     as_json: Json = False,
 ) -> None:
     """What there is, one line each.

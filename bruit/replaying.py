@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bruit.build import build
-from bruit.config import parse
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Progress
 from bruit.engines.replay import Agreement, compare, lines
@@ -23,6 +21,9 @@ def replay(first: Run, task: Task | None = None, progress: Progress | None = Non
     if task is None:
         if not first.experiment:
             raise ConfigError("this run does not say where its data came from; give its task to replay it")
+        from bruit.build import build  # reads experiment files, which a library user does without
+        from bruit.config import parse
+
         file = parse(first.experiment).model_copy(update={"seed": first.seed})
         task = build(file).task
     second = run(

@@ -67,7 +67,7 @@ class Run:
         sigma, clip = (0.0, float("inf")) if self.privacy is None else (self.privacy.sigma, self.privacy.clip)
         public = self.algorithm.prepare(self.graph, self.steps)
         return Facts(self.graph, self.steps, self.ledger, self.trace.meetings, self.trace.faults, level, sigma, clip,
-                     self.constants, public)  # fmt: skip
+                     self.constants, public, self.phase + 1)  # fmt: skip
 
     def accountant(self) -> Accountant:
         return Accountant(self.facts(), self.algorithm.guarantees())
@@ -148,7 +148,7 @@ class Run:
             "format": FORMAT, "version": VERSION, "algorithm": self.algorithm.describe(), "graph": graph,
             "steps": self.steps, "seed": self.seed, "engine": self.engine,
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
-            "constants": None if self.constants is None else asdict(self.constants), **counts,
+            "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase, **counts,
         }  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
     return Run(
         algorithm_from(manifest["algorithm"]), graph, manifest["steps"], manifest["seed"], manifest["engine"], privacy,
         manifest["task"], constants, trace, Ledger.load(folder / "ledger.npz"),
-        Metrics(scores["steps"], scores["rows"]), estimates, scores["references"], text,
+        Metrics(scores["steps"], scores["rows"]), estimates, scores["references"], text, manifest["phase"],
     )  # fmt: skip
 
 

@@ -20,13 +20,14 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 import numpy as np
 
-from bruit.algorithms.home import Home
+from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Rounds, Schedule
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.theorem import Theorem
+from bruit.randomness import Dice
 
 State = TypeVar("State")
 
@@ -70,6 +71,21 @@ class Algorithm(ABC, Generic[State]):
     @abstractmethod
     def estimate(self, state: State) -> Array:
         """What each peer holds as its result  # (lanes, d)."""
+
+    def fused_rounds(self, state: State, graph: Graph, steps: int, public: Any) -> State | None:
+        """The state after all rounds, computed by one compiled loop; for algorithms that read nothing after `start`.
+
+        Fused paths must equal the generic one up to rounding and write the same ledger lines; None: not offered.
+        """
+        return None
+
+    def fused_pairs(self, state: State, graph: Graph, steps: int, dice: Dice) -> tuple[State, int] | None:
+        """The state after the meetings that the schedule draws from these dice, and how many they were."""
+        return None
+
+    def fused_walk(self, state: State, path: Ints, door: Door) -> State | None:
+        """The state after the token visited the peers of the path in order, reading data through the door."""
+        return None
 
     def guarantees(self) -> tuple[Theorem, ...]:
         """Theorems on this algorithm's views, sharpest first; local DP always comes last by itself."""

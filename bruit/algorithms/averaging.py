@@ -7,12 +7,15 @@ round.  Spec: gossip:GO-1; with Gaussian noise at the start it is Muffliato, gos
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
+from bruit.graphs import Graph
 from bruit.privacy.network.gossip import ExactGossip, PublishedGossip
 from bruit.privacy.network.theorem import Theorem
 
@@ -36,6 +39,11 @@ class Averaging(Algorithm[State]):
 
     def estimate(self, state: State) -> Array:
         return state.value
+
+    def fused_rounds(self, state: State, graph: Graph, steps: int, public: Any) -> State:
+        from bruit.kernels.mixing import mix
+
+        return State(mix(graph, state.value, np.ones(steps), np.zeros(steps))[0])
 
     def guarantees(self) -> tuple[Theorem, ...]:
         return ExactGossip(), PublishedGossip()

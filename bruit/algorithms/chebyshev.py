@@ -11,6 +11,8 @@ as much as plain gossip with as many rounds.  Spec: gossip:GO-2, MUF-4; arXiv:22
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
@@ -67,6 +69,16 @@ class Chebyshev(Algorithm[State]):
 
     def estimate(self, state: State) -> Array:
         return state.value
+
+    def fused_rounds(self, state: State, graph: Graph, steps: int, public: Public) -> State:
+        """Equal to the generic path to 1e-5, relative to the largest value: its steps are taken in single precision."""
+        from bruit.kernels.mixing import mix
+
+        if steps == 0:
+            return state
+        gamma = np.full(steps, public.gamma)
+        gamma[0] = 1.0
+        return State(*mix(graph, state.value, gamma, 1.0 - gamma, single=True))
 
     def guarantees(self) -> tuple[Theorem, ...]:
         return ExactGossip(), PublishedGossip()

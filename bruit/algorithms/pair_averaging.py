@@ -6,16 +6,23 @@ Learns: the mean of the noisy values, E|x - mean|^2 shrinking by 1 - lambda_2(L_
 whoever it meets.  Spec: gossip:GO-3, MUF-7; Boyd et al. 2006, arXiv:2206.05091, Algorithm 2.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
-from bruit.algorithms.schedules import Pairs
+from bruit.algorithms.schedules import SHEET, Pairs, activation_draws
 from bruit.arrays import Array
+from bruit.graphs import Graph
 from bruit.privacy.network.meetings import ExactMeetings
 from bruit.privacy.network.theorem import Theorem
+from bruit.randomness import Dice
+
+SHEETS = 64  # sheets of draws in flight: half a megabyte
 
 
 class State(NamedTuple):
@@ -38,6 +45,33 @@ class PairAveraging(Algorithm[State]):
 
     def estimate(self, state: State) -> Array:
         return state.value
+
+    def fused_pairs(self, state: State, graph: Graph, steps: int, dice: Dice) -> tuple[State, int]:
+        from bruit.kernels.meetings import average_numbers, average_rows
+
+        value = np.array(state.value, order="C")
+        x, average = (value[:, 0], average_numbers) if value.shape[1] == 1 else (value, average_rows)
+        if self.schedule.activations is None:
+            drawn = self.schedule.meetings(graph, steps, dice)
+            return State(value), int(average(np.arange(len(drawn.a)), np.stack((drawn.a, drawn.b), axis=1), x))
+        ends, met = self.schedule.entries(graph)[1].astype(np.int32), 0
+        for entries in self._activations(graph, self.schedule.activations, dice):
+            met += int(average(entries, ends, x))
+        return State(value), met
+
+    def _activations(self, graph: Graph, total: int, dice: Dice) -> Iterator[Any]:
+        """The matrix entries that `Pairs.meetings` would draw, in chunks that stay in cache."""
+        from bruit.kernels.meetings import find_entries
+
+        law = self.schedule.entries(graph)[0]
+        cells = 1 << (len(law) - 1).bit_length()
+        guide = np.searchsorted(law, np.arange(cells) / cells).astype(np.int32)
+        entries = np.empty(SHEETS * SHEET, np.int32)
+        for begin in range(0, total, len(entries)):
+            sheets = min(SHEETS, -(-(total - begin) // SHEET))
+            uniform = activation_draws(dice, begin // SHEET, sheets)[: total - begin]
+            find_entries(uniform, law, guide, entries)
+            yield entries[: len(uniform)]
 
     def guarantees(self) -> tuple[Theorem, ...]:
         return (ExactMeetings(),)

@@ -22,6 +22,9 @@ from bruit.randomness import Dice
 from bruit.trace import Meetings
 
 
+SHEET = 1024  # activations whose draws share one address
+
+
 class Schedule(ABC):
     """Abstract; a schedule is a frozen record of its rule's parameters."""
 
@@ -68,16 +71,37 @@ class Pairs(Schedule):
     def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
         """All meetings that the given peers (everybody by default) start, in order of time; idle ones are left out."""
         if self.activations is not None:
-            order = np.arange(self.activations)
-            who = self._callers(graph, dice.uniform("caller", order, 0)[:, 0])
-            whom = self._partners(graph, who, dice.uniform("partner", order, 0)[:, 0])
-            time = order.astype(np.float64)
+            law, ends = self.entries(graph)
+            uniform = activation_draws(dice, 0, -(-self.activations // SHEET))[: self.activations]
+            who, whom = ends[np.searchsorted(law, uniform)].T
+            whom = np.where(whom == who, -1, whom)
+            time = np.arange(len(uniform), dtype=np.float64)
         else:
             time, who, whom = self._clocks(graph, float(steps), dice)
         active = whom >= 0
         if peers is not None:
             active &= np.isin(who, peers)
         return Meetings(time[active], who[active], whom[active]).sorted()
+
+    def entries(self, graph: Graph) -> tuple[Array, Ints]:
+        """The law of one activation: cumulated over the entries of the matrix, and the two ends of every entry.
+
+        An activation is the first entry with law >= u for one uniform u; the same end twice is an idle one.
+        """
+        matrix = graph.weights
+        rows = np.repeat(np.arange(graph.n), np.diff(matrix.indptr))
+        off = matrix.indices != rows
+        if self.law == "weights":
+            chance = matrix.data.copy()
+        elif self.law == "edges":
+            chance = off.astype(np.float64)
+        else:
+            chance = np.where(graph.degrees[rows] == 0, 1.0, off / np.maximum(graph.degrees, 1)[rows])
+        if not chance.any():
+            chance[:] = 1.0  # nobody has a neighbor: every activation is idle
+        law = np.cumsum(chance)
+        law /= law[-1]
+        return law, np.stack((rows, matrix.indices.astype(np.int64)), axis=1)  # (entries,), (entries, 2)
 
     def _rates(self, graph: Graph) -> Array:
         if self.law == "edges":
@@ -98,10 +122,6 @@ class Pairs(Schedule):
             partners.append(self._partners(graph, live, draws[:, 1]))
             count += 1
         return np.concatenate(times), np.concatenate(callers), np.concatenate(partners)
-
-    def _callers(self, graph: Graph, uniform: Array) -> Ints:
-        law = np.cumsum(self._rates(graph)) / graph.n
-        return np.minimum(np.searchsorted(law, uniform), graph.n - 1).astype(np.int64)
 
     def _partners(self, graph: Graph, who: Ints, uniform: Array) -> Ints:
         """The neighbor each caller picks, -1 when it picks itself."""
@@ -171,6 +191,11 @@ class Wakes(Schedule):
     def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
         found = Pairs("clocks", self.activations).meetings(graph, steps, dice, peers)
         return Meetings(found.time, found.a, found.a)
+
+
+def activation_draws(dice: Dice, first: int, sheets: int) -> Array:
+    """The uniform numbers of the activations on the given sheets: activation k is number k % SHEET of sheet k // SHEET."""
+    return dice.uniform("meeting", np.arange(first, first + sheets), 0, 0, SHEET).reshape(-1)  # (sheets * SHEET,)
 
 
 def row_cumulative(graph: Graph) -> Array:

@@ -1,9 +1,13 @@
-"""Compiled loops over meetings: dependency levels, so that disjoint meetings run as one batch."""
+"""Compiled loops over meetings: dependency levels, so that disjoint meetings run as one batch, and averages of pairs."""
+
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from bruit.arrays import Ints
+from bruit.arrays import Array, Ints
+
+U = np.uint64  # unsigned indices need no test for negative ones
 
 
 @njit(cache=True, nogil=True)
@@ -34,3 +38,44 @@ def wake_levels(start: Ints, neighbors: Ints, woken: Ints) -> Ints:
         for k in range(start[v], start[v + 1]):
             heard[neighbors[k]] = max(heard[neighbors[k]], when)
     return level
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def find_entries(uniform: Array, law: Array, guide: Any, entries: Any) -> None:
+    """The first entry with law[entry] >= u for every uniform number u: bisection without bisecting.
+
+    guide[k] is the first entry with law[entry] >= k / len(guide); with len(guide) a power of two the product is exact
+    and the search starts a step or two before its end. These two are taken without a branch, which would be mispredicted.
+    """
+    cells = float(len(guide))
+    for t in range(len(uniform)):
+        u = uniform[t]
+        entry = guide[U(np.int64(u * cells))]
+        entry += np.int32(law[U(entry)] < u)
+        entry += np.int32(law[U(entry)] < u)
+        while law[U(entry)] < u:
+            entry += 1
+        entries[t] = entry
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def average_numbers(entries: Any, ends: Any, x: Array) -> int:
+    """Both ends of each entry take the mean of their numbers, in order; how many were not idle (an end met itself)."""
+    active = 0
+    for t in range(len(entries)):
+        i, j = U(ends[U(entries[t]), 0]), U(ends[U(entries[t]), 1])
+        active += i != j
+        x[i] = x[j] = 0.5 * (x[i] + x[j])
+    return active
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def average_rows(entries: Any, ends: Any, x: Array) -> int:
+    """`average_numbers` for rows of several numbers."""
+    active = 0
+    for t in range(len(entries)):
+        i, j = U(ends[U(entries[t]), 0]), U(ends[U(entries[t]), 1])
+        active += i != j
+        for k in range(x.shape[1]):
+            x[i, k] = x[j, k] = 0.5 * (x[i, k] + x[j, k])
+    return active

@@ -77,6 +77,10 @@ class Accountant:
     def theorem(self, status: Status = "proven") -> tuple[Theorem | None, tuple[Hypothesis, ...], tuple[str, ...]]:
         """The first theorem of that status whose hypotheses hold, with the reasons why others do not."""
         refused: list[str] = []
+        if self.facts.phases > 1:
+            refused.append(f"{self.facts.phases} protocols share this ledger; their views are composed as local DP")
+            if status == "proven":
+                return None, (), tuple(refused)
         for theorem in self.theorems:
             if theorem.status != status:
                 continue

@@ -36,6 +36,8 @@ class Consensus(Theorem):
     def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         blocks = self._blocks(facts)
+        if int(facts.releases().max(initial=0)) > len(blocks) or len(np.unique(blocks)) < len(blocks):
+            raise PrivacyError("some peer released more than once between two rounds of mixing; that is not this protocol")
         if not any(self._agrees(facts, block) for block in blocks):
             raise PrivacyError(
                 "no round ends in exact consensus on this graph, so each of them is charged like local DP;"
@@ -51,8 +53,7 @@ class Consensus(Theorem):
 
     def _blocks(self, facts: Facts) -> Ints:
         """Rounds in which a gradient was released: one block of `mixing` exchanges each."""
-        data = facts.ledger.is_data()[facts.ledger.column("event")]
-        return np.unique(facts.ledger.column("clock")[data]) // self.mixing
+        return np.unique(facts.ledger.column("clock")[facts.data_lines()]) // self.mixing
 
     def _agrees(self, facts: Facts, block: int) -> bool:
         first = int(block) * self.mixing

@@ -6,15 +6,20 @@ the observer is assumed to know all of them, so the loss is that of the realized
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from bruit.arrays import Array
 from bruit.privacy.guarantee import Hypothesis
+from bruit.privacy.network.modular import PRIMES
 from bruit.privacy.network.rows import meeting_rows, stacked_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
 KNOWN = Hypothesis("the observer knows who met whom and when; the meetings did not depend on the data", checked=False)
+NUMBERS = 2**25  # row entries kept at once while all observers are computed together
 
 
 @dataclass(frozen=True)
@@ -30,3 +35,33 @@ class ExactMeetings(Theorem):
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         rows = meeting_rows(facts.n, facts.meetings.a, facts.meetings.b, observers)
         return stacked_loss(rows.values, rows.modulo).loss
+
+    def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
+        """All observers from a few passes over the meetings: O(meetings n) a pass, as many as memory asks for."""
+        n, visits = facts.n, np.bincount(np.concatenate((facts.meetings.a, facts.meetings.b)), minlength=facts.n)
+        group = np.cumsum((visits + 1) * n) // NUMBERS
+        m = np.empty((n, n))
+        for number in np.unique(group):
+            observers = np.flatnonzero(group == number)
+            heard = {kind: _heard(facts, observers, kind) for kind in (0, *PRIMES)}
+            for v in observers.tolist():
+                m[:, v] = stacked_loss(heard[0][v], lambda prime, v=v, heard=heard: heard[prime][v].astype(np.int64)).loss
+                if progress is not None:
+                    progress(v + 1, n)
+        np.fill_diagonal(m, np.nan)
+        return m
+
+
+def _heard(facts: Facts, observers: Array, prime: int) -> dict[int, Array]:
+    """Own row and the rows each observer hears, in floats (prime 0) or modulo a prime."""
+    n, half = facts.n, (prime + 1) // 2
+    state = np.eye(n) if prime == 0 else np.eye(n, dtype=np.int64)
+    rows = {int(v): [state[v].copy()] for v in observers}
+    for a, b in zip(facts.meetings.a.tolist(), facts.meetings.b.tolist(), strict=True):
+        if a in rows:
+            rows[a].append(state[b].copy())
+        if b in rows:
+            rows[b].append(state[a].copy())
+        total = state[a] + state[b]
+        state[a] = state[b] = total / 2 if prime == 0 else total * half % prime
+    return {v: np.array(kept) for v, kept in rows.items()}

@@ -7,7 +7,6 @@ MUF-3).
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,6 +16,7 @@ import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
+from bruit.privacy.network.blas import one_blas_thread
 from bruit.privacy.network.krylov import Leverage, certified, leverage, nothing_heard
 from bruit.privacy.network.modular import (
     PRIMES,
@@ -77,7 +77,7 @@ def pairwise(graph: "Graph", steps: int, *, threads: int = 2, progress: Progress
     if graph.group is not None:
         return _translated(graph, leverage(graph, [0], steps), progress)
     checked_symmetry(graph)
-    with _one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         spans = list(_in_order(pool, threads, lambda v: krylov_span(graph, np.array([v]), steps), range(graph.n)))
         ranks = _all_ranks(graph, steps, spans, pool, threads)
         return _collected(graph, spans, ranks, pool, threads, progress)
@@ -110,7 +110,7 @@ def _collected(
     def view(v: int) -> Leverage:
         span, found = spans[v], ranks[v]
         known = np.array([v])
-        return nothing_heard(n, known) if span is None or found is None else certified(n, span, found, known)
+        return nothing_heard(n, known) if span is None or found is None else certified(graph, span, found, known)
 
     transposed = np.empty((n, n))
     exact, rank = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
@@ -178,12 +178,3 @@ def _in_order(
         yield first.result()
         for item in islice(remaining, 1):
             waiting.append(pool.submit(work, item))
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Our threads take one observer each; a BLAS that starts its own would only get in their way."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield

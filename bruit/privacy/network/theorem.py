@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bruit.arrays import Array, Ints
+from bruit.arrays import Array, Bools, Ints
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.events import GaussianEvent
@@ -31,7 +31,8 @@ STANDING = (HONEST, CHANNELS, PUBLIC)
 @dataclass(frozen=True)
 class Facts:
     """What a theorem may look at. `sigma` is the mechanism's absolute standard deviation, `constants` the declared
-    Lipschitz, smoothness and strong-convexity constants of the task (None if there are none)."""
+    Lipschitz, smoothness and strong-convexity constants of the task (None if there are none), `phases` how many
+    protocols share the ledger."""
 
     graph: Graph | GraphSequence
     steps: int
@@ -43,6 +44,7 @@ class Facts:
     clip: float = float("inf")
     constants: Any = None
     public: Any = None
+    phases: int = 1
 
     @property
     def n(self) -> int:
@@ -69,6 +71,11 @@ class Facts:
             found = ", ".join(str(kind) for kind in kinds)
             raise PrivacyError(f"this theorem needs one Gaussian mechanism for all releases; the ledger holds {found}")
         return kinds[0].noise_multiplier
+
+    def data_lines(self) -> Bools:
+        """Which ledger lines read data (masks do not)  # (lines,)."""
+        kinds = self.ledger.column("event")
+        return self.ledger.is_data()[kinds] if len(kinds) else np.zeros(0, bool)
 
     def releases(self) -> Ints:
         """How many data releases each peer made  # (n,)."""
@@ -115,5 +122,7 @@ def one_release(facts: Facts) -> Hypothesis:
             f"the averaging theorems need one release per peer, but peer {worst} made {releases[worst]};"
             " use seen_by='everybody' (local DP)"
         )
+    if np.any(facts.ledger.column("clock")[facts.data_lines()] > 0):
+        raise PrivacyError("the averaging theorems need every release before the first message; some came later")
     facts.noise_multiplier()
     return Hypothesis("one Gaussian release per peer, all with the same noise multiplier", checked=True)

@@ -73,8 +73,7 @@ class RealizedWalk(Theorem):
 
     def _contributions(self, facts: Facts) -> Bools:
         flags = np.zeros(len(facts.meetings.b), bool)
-        data = facts.ledger.is_data()[facts.ledger.column("event")]
-        flags[facts.ledger.column("clock")[data]] = True
+        flags[facts.ledger.column("clock")[facts.data_lines()]] = True
         return flags
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:

@@ -58,8 +58,11 @@ def test_one_peer_is_a_row_of_the_batch(kind, clip, l2):
     rng = np.random.default_rng(3)
     ids, x = np.arange(PEERS), rng.normal(size=(PEERS, task.dim))
     uniforms = rng.random((PEERS, 4))
-    questions = (task.gradient, lambda i, z: task.gradient_sampled(i, z, uniforms[i]), lambda i, z: task.prox(i, z, 2.0))
-    for ask in questions:
+
+    def sampled(asked, models):
+        return task.gradient_sampled(asked, models, uniforms[asked])
+
+    for ask in (task.gradient, sampled, lambda asked, models: task.prox(asked, models, 2.0)):
         everyone = ask(ids, x)
         for peer in ids:
             np.testing.assert_allclose(ask(ids[peer : peer + 1], x[peer : peer + 1])[0], everyone[peer], atol=1e-9)

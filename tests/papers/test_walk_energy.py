@@ -1,0 +1,109 @@
+"""Realized-walk accounting against the source's worked example, an independent quadratic program, and a counter-example."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import bruit as br
+from bruit.errors import PrivacyError
+from bruit.graphs import complete, ring
+from bruit.kernels.walk import energies
+from bruit.privacy.accountants.gaussian import epsilon_of
+
+WALK = np.array([0, 2, 1, 3, 0, 0, 2, 3, 1, 2, 0, 3, 3, 2, 1, 0, 2])
+
+
+def watch(n, observers):
+    mask = np.zeros(n, bool)
+    mask[list(observers)] = True
+    return mask
+
+
+def contributions(path, cap=None, rest=1):
+    """Which visits contribute under a cap and a cool-down, by the rule of walk:F-4."""
+    spent, latest, flags = {}, {}, []
+    for t, v in enumerate(path):
+        may = t - latest.get(v, -(10**9)) >= rest and (cap is None or spent.get(v, 0) < cap)
+        flags.append(may)
+        if may:
+            spent[v], latest[v] = spent.get(v, 0) + 1, t
+    return np.array(flags)
+
+
+@pytest.mark.parametrize(
+    ("u", "v", "options", "energy", "epsilon"),
+    [
+        (0, 1, {}, 1.75, 1.732702889),
+        (2, 1, {}, 2.75, 2.229872280),
+        (0, 3, {}, 2.666666667, 2.191752417),
+        (2, 1, {"rest": 4}, 2.5, 2.113978814),
+        (0, 3, {"cap": 2}, 0.666666667, 1.016870656),
+    ],
+)
+def test_worked_example_of_rw6(u, v, options, energy, epsilon):
+    """walk:RW-6, z = 3, delta = 1e-5."""
+    found = energies(WALK, contributions(WALK.tolist(), **options), watch(4, [v]))[u]
+    assert found == pytest.approx(energy, rel=1e-9)
+    assert epsilon_of(found**0.5 / 3, 1e-5) == pytest.approx(epsilon, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("shifts", "energy"),
+    [([0, 1, 0, 0], 1 / 3), ([1, 1, 0, 0], 1.0), ([1, 0, 0, 1], 4 / 3), ([1, 0, 1, 0, 0, 0], 2 / 3),
+     ([0, 0, 1, 1, 0, 1, 0, 0, 0, 0], 1.125)],
+)  # fmt: skip
+def test_path_energy_of_the_source(shifts, energy):
+    """walk:F-2 worked examples; peer 0 contributes where the shift is 1, peer 1 elsewhere, peer 2 watches at the end."""
+    path = np.array([0 if s else 1 for s in shifts] + [2])
+    assert energies(path, np.ones(len(path), bool), watch(3, [2]))[0] == pytest.approx(energy, rel=1e-12)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=8).filter(any))
+@settings(max_examples=30, deadline=None)
+def test_path_energy_is_the_optimum_of_its_quadratic_program(shifts):
+    """min sum a^2 with partial sums of a below those of s, and equal totals (walk:F-2)."""
+    s = np.array(shifts, float)
+    path = np.array([0 if x else 1 for x in shifts] + [2])
+    found = energies(path, np.ones(len(path), bool), watch(3, [2]))[0]
+    constraints = [{"type": "eq", "fun": lambda a: a.sum() - s.sum()}]
+    constraints += [{"type": "ineq", "fun": lambda a, k=k: s[:k].sum() - a[:k].sum()} for k in range(1, len(s))]
+    start = np.zeros(len(s))
+    start[-1] = s.sum()
+    best = minimize(lambda a: (a**2).sum(), start, constraints=constraints, method="SLSQP", options={"maxiter": 400})
+    assert found == pytest.approx(best.fun, abs=1e-5)
+
+
+def logistic_walk(**options):
+    task = br.tasks.Logistic.load("breast_cancer", peers=12)
+    noise = br.Gaussian(clip=1.0, sigma=4.0)
+    algorithm = br.WalkSGD(**{"rate": 0.5, "cap": 3, **options})
+    return br.run(algorithm, complete(12), task, privacy=noise, steps=60, seed=3, evaluate_every=0)
+
+
+def test_walk_run_accounts_its_own_walk():
+    """The run's matrix equals the energies of its trace; one pair equals its entry; silent visits are masked."""
+    run = logistic_walk()
+    m = run.losses()
+    flags = contributions(run.trace.meetings.b.tolist(), cap=3)
+    for v in (0, 5):
+        assert np.allclose(np.delete(m[:, v], v), np.delete(energies(run.trace.meetings.b, flags, watch(12, [v])), v))
+    assert run.epsilon(of=2, seen_by=5).guarantee.loss == pytest.approx(m[2, 5])
+    assert run.epsilon(of=2, seen_by=5) <= run.epsilon(of=2)
+    assert "RW-6" in run.epsilon(of=2, seen_by=5).why()
+
+
+def test_walk_falls_back_to_local_when_a_hypothesis_fails():
+    """Step above 2/beta = 8, or a clip that may cut gradients: the answer is local DP, and says why."""
+    steep = logistic_walk(rate=9.0).epsilon(of=2, seen_by=5)
+    assert "2/beta" in steep.why()
+    assert float(steep) == pytest.approx(float(logistic_walk(rate=9.0).epsilon(of=2)))
+    task = br.tasks.Logistic.load("breast_cancer", peers=12)
+    cut = br.run(br.WalkSGD(rate=0.5), ring(12), task, privacy=br.Gaussian(clip=0.2, sigma=1.0), steps=30, seed=3)
+    assert "non-expansive" in cut.epsilon(of=2, seen_by=5).why()
+
+
+def test_nobody_has_secrets_from_oneself():
+    with pytest.raises(PrivacyError, match="among the observers"):
+        logistic_walk().epsilon(of=2, seen_by={2, 3})
