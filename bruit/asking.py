@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from bruit.mechanisms import Gaussian
 from bruit.privacy.account import Summary
 from bruit.privacy.guarantee import Epsilon, Status
 from bruit.result import Run
+from bruit.whole_files import write_whole
 
 
 def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int | None, sigma: float | None,
@@ -29,8 +30,8 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
         raise ConfigError("say how much noise: --sigma, the standard deviation of what each peer adds")
     if not sigma > 0:
         raise ConfigError(f"sigma = {sigma:g} adds no noise, so there is no epsilon to speak of; give --sigma > 0")
-    if not sensitivity > 0:
-        raise ConfigError(f"the sensitivity must be positive, found {sensitivity:g}")
+    if not (0 < sensitivity < math.inf and sigma < math.inf):
+        raise ConfigError(f"sigma and sensitivity must be finite and positive, found {sigma:g} and {sensitivity:g}")
     if steps is not None and steps < 1:
         raise ConfigError(f"steps = {steps}: nobody would say anything; ask for at least one step")
     graph = named_graph(name, run_seed=seed)
@@ -74,14 +75,7 @@ def ask(subject: Run, of: int | None, seen_by: str | None, delta: float, status:
 def write_matrix(subject: Run, path: Path, status: Status, progress: Callable[[int, int], None] | None) -> None:
     """m[u, v] for all pairs as .npy, whole or not at all."""
     m = subject.losses(status, progress)
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        with open(draft, "wb") as stream:
-            np.save(stream, m)
-        os.replace(draft, path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    write_whole(path, lambda stream: np.save(stream, m))
 
 
 def answer_json(found: Epsilon | Summary) -> dict[str, Any]:

@@ -5,6 +5,8 @@ Here the command line's rule holds: an experiment that cannot mean anything is r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm, algorithm_from
 from bruit.algorithms.muffliato import presets
 from bruit.algorithms.schedules import Rounds, Walk
-from bruit.config import ExperimentFile, PrivacySection, TaskSection
+from bruit.config import ExperimentFile, PrivacySection, TaskSection, line_of
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
@@ -45,27 +47,56 @@ class Experiment:
             self.algorithm, self.graph, self.task, privacy=self.privacy, steps=self.steps, seed=self.file.seed,
             engine=self.engine, watch=self.file.watch, progress=progress,
         )  # fmt: skip
-        result.references, result.experiment = self.task.references(), self.text
+        result.references = self.task.references() if self.file.references else {}
+        result.experiment = self.text
         return result
 
 
-def build(file: ExperimentFile, text: str = "") -> Experiment:
-    """An experiment from its checked file."""
-    graph = named_graph(file.graph, run_seed=file.seed)
-    check_graph(graph)
-    task = build_task(file.task, graph.n, file.seed)
-    if task.peers != graph.n:
-        raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the data has {task.peers} owners")
+def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Experiment:
+    """An experiment from its checked file; what is wrong is named with its line in `text`."""
+    with _line(text, where, "graph"):
+        graph = named_graph(file.graph, run_seed=file.seed)
+        check_graph(graph)
+    with _line(text, where, "task", *(("data",) if file.task.data else ())):
+        task = build_task(file.task, graph.n, file.seed)
+        if task.peers != graph.n:
+            raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the data has {task.peers} owners")
     name, parameters = file.algorithm.name, dict(file.algorithm.model_extra or {})
-    algorithm, steps = build_algorithm(name, parameters, graph, file.steps, file.privacy)
-    check_schedule(algorithm, graph, steps)
-    privacy = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
+    with _line(text, where, "algorithm", _guilty(name, parameters)):
+        algorithm, steps = build_algorithm(name, parameters, graph, file.steps, file.privacy)
+    with _line(text, where, "steps" if steps < 1 else "graph"):
+        check_schedule(algorithm, graph, steps)
+    with _line(text, where, "privacy"):
+        privacy = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
     bad = [peer for peer in file.watch if not 0 <= peer < graph.n]
-    if bad:
-        raise ConfigError(f"watch names peer {bad[0]}, but the peers are 0..{graph.n - 1}")
+    with _line(text, where, "watch"):
+        if bad:
+            raise ConfigError(f"watch names peer {bad[0]}, but the peers are 0..{graph.n - 1}")
     options = file.engine.model_dump(exclude={"name"})
     engine: Engine = Bulk() if file.engine.name == "bulk" else Events(**options)
     return Experiment(graph, task, algorithm, privacy, steps, engine, file, text)
+
+
+@contextmanager
+def _line(text: str, where: str, *path: str) -> Iterator[None]:
+    """Errors raised inside are about that key of the experiment: put its file and line before them."""
+    try:
+        yield
+    except ConfigError as error:
+        number = line_of(text, path)
+        raise ConfigError(f"{where}:{number}: {error}" if number else str(error)) from None
+
+
+def _guilty(name: str, parameters: dict[str, Any]) -> str:
+    """The parameter that alone makes the algorithm refuse, else its name."""
+    if name in presets():
+        return next((key for key in parameters if key != "spread"), "spread")
+    for key, value in parameters.items():
+        try:
+            algorithm_from({"name": name, key: value})
+        except ConfigError:
+            return key
+    return "name"
 
 
 def check_graph(graph: Graph | GraphSequence) -> None:
@@ -115,7 +146,10 @@ def build_algorithm(
         unknown = set(parameters) - {"spread"}
         if unknown:
             raise ConfigError(f"{name} has no parameter {sorted(unknown)[0]!r} (it has: spread)")
-        chosen = presets()[name](graph, sigma, **parameters)
+        spread = parameters.get("spread", 0.25)
+        if isinstance(spread, bool) or not isinstance(spread, int | float) or not 0 <= spread < float("inf"):
+            raise ConfigError(f"{name}: spread = {spread!r} is not a number >= 0; it bounds the spread of the inputs")
+        chosen = presets()[name](graph, sigma, spread=float(spread))
         return chosen.algorithm, chosen.steps if steps is None else steps
     algorithm = algorithm_from({"name": name, **parameters})
     if steps is None:
@@ -126,23 +160,22 @@ def build_algorithm(
 def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int,
                   seed: int) -> Mechanism:  # fmt: skip
     """The mechanism; for a target epsilon the least noise, given how often the algorithm releases."""
-    if section.mechanism == "laplace":
-        if section.scale is not None:
-            return Laplace(clip=section.clip, scale=section.scale)
-        if section.epsilon is None:
-            raise ConfigError("a Laplace mechanism needs privacy.scale or privacy.epsilon")
-        count = releases(algorithm, graph, steps, seed)
-        return Laplace(clip=section.clip).calibrate(epsilon=section.epsilon, releases=count)
-    if section.mechanism == "discrete-gaussian":
-        if section.sigma is None:
-            raise ConfigError("a discrete Gaussian mechanism needs privacy.sigma")
-        return DiscreteGaussian(clip=section.clip, sigma=section.sigma)
-    if (section.sigma is None) == (section.epsilon is None):
-        raise ConfigError("say how much noise exactly once: privacy.sigma, or privacy.epsilon for the local view")
+    sizes = {"gaussian": ("sigma", "epsilon"), "laplace": ("scale", "epsilon"), "discrete-gaussian": ("sigma",)}
+    given = [key for key in ("sigma", "scale", "epsilon") if getattr(section, key) is not None]
+    allowed = sizes[section.mechanism]
+    if len(given) != 1 or given[0] not in allowed:
+        wanted = " or ".join(f"privacy.{key}" for key in allowed)
+        found = " and ".join(f"privacy.{key}" for key in given) or "none of them"
+        raise ConfigError(f"say how much {section.mechanism} noise exactly once, by {wanted}; found {found}")
     if section.sigma is not None:
-        return Gaussian(clip=section.clip, sigma=section.sigma)
-    count = releases(algorithm, graph, steps, seed)
-    return Gaussian(clip=section.clip).calibrate(float(section.epsilon or 0.0), section.delta, count)
+        kind = Gaussian if section.mechanism == "gaussian" else DiscreteGaussian
+        return kind(clip=section.clip, sigma=section.sigma)
+    if section.scale is not None:
+        return Laplace(clip=section.clip, scale=section.scale)
+    epsilon, count = float(section.epsilon or 0.0), releases(algorithm, graph, steps, seed)
+    if section.mechanism == "laplace":
+        return Laplace(clip=section.clip).calibrate(epsilon, count)
+    return Gaussian(clip=section.clip).calibrate(epsilon, section.delta, count)
 
 
 def releases(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, seed: int) -> int:

@@ -6,8 +6,6 @@ Results go to standard output, progress and errors to standard error.
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +15,7 @@ from rich.console import Console
 
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.privacy.guarantee import Status
+from bruit.whole_files import check_place, to_json, write_whole
 
 app = typer.Typer(
     help="Decentralized learning among people who do not trust each other with their data.",
@@ -32,18 +31,12 @@ Published = Annotated[bool, typer.Option("--published", help="The formula as pri
 
 
 def emit_json(content: Any) -> None:
-    """Plain JSON: infinite and undefined numbers become null-safe strings."""
+    print(to_json(content))
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {str(key): plain(part) for key, part in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(part) for part in value]
-        if isinstance(value, float):
-            return float(value) if math.isfinite(value) else str(float(value))
-        return value
 
-    print(json.dumps(plain(content), indent=1))
+def say(text: str) -> None:
+    """A line as it is: no markup, no colors, no cuts."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def progress_bar(quiet: bool) -> Any:
@@ -108,19 +101,17 @@ def run(
     """
     from bruit import report
     from bruit.build import build
-    from bruit.config import read
+    from bruit.config import from_dict, read
 
     file, text = read(experiment)
-    if seed is not None:
-        file = file.model_copy(update={"seed": seed})
+    changes: dict[str, Any] = {} if seed is None else {"seed": seed}
     if engine is not None:
-        from bruit.config import from_dict
-
-        file = from_dict({**file.model_dump(), "engine": {**file.engine.model_dump(), "name": engine}})
+        changes["engine"] = {**file.engine.model_dump(), "name": engine}
+    file = from_dict({**file.model_dump(), **changes}, where="the command line")
     target = output if output is not None else Path("runs") / f"{Path(experiment).stem}-seed{file.seed}.run"
     if target.exists() and output is not None and not force:
         raise ConfigError(f"{target} exists; choose another --out or add --force")
-    built = build(file, text)
+    built = build(file, text, experiment)
     with Ticker(quiet or as_json, "learning") as ticker:
         result = built.run(ticker)
     with Ticker(quiet or as_json, "accounting") as ticker:
@@ -131,8 +122,7 @@ def run(
         return
     report.show(out, result, summary)
     if not quiet:
-        out.print(f"\nsaved in {target}; try next:", highlight=False)
-        out.print(f"  bruit epsilon {target} --of 3 --seen-by 17", highlight=False)
+        say(f"\nsaved in {target}; try next:\n  bruit epsilon {target} --of 0 --seen-by {result.n - 1}")
 
 
 @app.command()
@@ -152,6 +142,8 @@ def sweep(
     from bruit.sweep import sweep as run_sweep
     from bruit.sweep import to_csv, to_table
 
+    if output is not None:
+        check_place(output)
     with Ticker(quiet or as_json, "sweeping") as ticker:
         rows = run_sweep(experiment, vary, seeds, delta, ticker)
     if output is not None:
@@ -175,12 +167,18 @@ def replay(
     from bruit.replaying import replay as run_again
     from bruit.result import load
 
-    with Ticker(quiet or as_json, "replaying") as ticker:
-        found = run_again(load(folder), progress=ticker)
+    first = load(folder)
+    try:
+        with Ticker(quiet or as_json, "replaying") as ticker:
+            found = run_again(first, progress=ticker)
+    except ConformanceError as error:
+        if as_json:
+            emit_json({"agrees": False, "reason": str(error)})
+        raise
     if as_json:
         emit_json({"agrees": True, "difference": found.difference, "ledger_lines": found.lines})
     else:
-        out.print(f"agrees: estimates differ by at most {found.difference:.3g}, {found.lines} ledger lines are equal")
+        say(f"agrees: estimates differ by at most {found.difference:.3g}, {found.lines} ledger lines are equal")
 
 
 @app.command()
@@ -208,12 +206,15 @@ def epsilon(
     from bruit.asking import answer_json, answer_text, ask, describe_protocol, write_matrix
     from bruit.result import load
 
-    if (folder is None) == (graph is None):
+    described = graph is not None or sigma is not None or steps is not None or bool(set_)
+    if (folder is not None) == described or (folder is None and graph is None):
         raise ConfigError("name either a run folder or a protocol: --graph ... --algorithm ... --steps ... --sigma ...")
     if folder is not None:
         subject = load(folder)
     else:
         subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0)
+    if matrix is not None:
+        check_place(matrix)
     status: Status = "published" if published else "proven"
     with Ticker(quiet or as_json, "accounting") as ticker:
         if matrix is not None:
@@ -241,7 +242,7 @@ def graph(
         emit_json(facts)
         return
     for key, value in facts.items():
-        out.print(f"{key:>16}  {value}", highlight=False)
+        say(f"{key:>28}  {value}")
 
 
 @app.command("list")
@@ -261,7 +262,7 @@ def list_(
         return
     width = max((len(key) for key in rows), default=0)
     for key, text in rows.items():
-        out.print(f"{key:<{width}}  {text}", highlight=False, soft_wrap=True, markup=False)
+        say(f"{key:<{width}}  {text}")
 
 
 @app.command()
@@ -305,24 +306,27 @@ def init(
         raise ConfigError(f"there is no bundled experiment {template!r} (there are: {', '.join(shipped)})")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists; choose another name or add --force")
-    try:
-        path.write_text(shipped[template].read_text())
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    content = shipped[template].read_bytes()
+    write_whole(path, lambda stream: stream.write(content))
     if as_json:
         emit_json({"written": str(path), "template": template})
     else:
-        out.print(f"wrote {path}; try next:\n  bruit run {path}", highlight=False)
+        say(f"wrote {path}; try next:\n  bruit run {path}")
 
 
 def main() -> None:
     """Entry point: errors of bruit become one sentence and an exit code."""
+    if not out.is_terminal:
+        out.width = 200  # a pipe has no edge: tables are not cut at the width of a terminal
     try:
         app()
     except ConformanceError as error:
         err.print(f"disagreement: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
     except BruitError as error:
+        err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except OSError as error:
         err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:

@@ -18,7 +18,7 @@ from bruit.errors import ConfigError
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class TaskSection(Section):
@@ -29,7 +29,8 @@ class TaskSection(Section):
     split: str = "iid"
     standardize: Literal["public", "none"] = "public"
     rows: Literal["unit", "none"] = "unit"
-    test: float = Field(0.2, gt=0, lt=1)
+    test: float = Field(0.2, ge=0, lt=1)
+    components: int | None = Field(None, ge=1)
     label: str | None = None
     owner: str | None = None
     l2: float = Field(0.0, ge=0)
@@ -40,7 +41,7 @@ class TaskSection(Section):
 class AlgorithmSection(BaseModel):
     """A name of `bruit list algorithms` and that algorithm's own parameters."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     name: str
 
 
@@ -73,6 +74,7 @@ class ExperimentFile(Section):
     steps: int | None = Field(None, ge=0)
     seed: int = Field(0, ge=0)
     watch: list[int] = []
+    references: bool = True  # fit each peer alone and all data in one place, to compare
     task: TaskSection
     algorithm: AlgorithmSection
     privacy: PrivacySection | None = None
@@ -91,7 +93,7 @@ def read(path: str | Path) -> tuple[ExperimentFile, str]:
             hint = f"; did you mean the bundled {near[0]!r}?" if near else f" (bundled: {', '.join(shipped)})"
             raise ConfigError(f"there is no experiment file {path}{hint}; `bruit init` writes one")
     try:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the experiment {path}: {error}") from None
     return parse(text, str(path)), text
@@ -148,15 +150,22 @@ def _keys(path: tuple[str, ...]) -> list[str]:
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """The line that sets a key, or else the line of its section; None when neither is written."""
+    """The line that sets a key, or else the line of what holds it; None when neither is written."""
     section: tuple[str, ...] = ()
-    fallback = None
+    best, line_found = 0, None
     for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[\s*([^\]]+?)\s*\]", line)
-        if header:
-            section = tuple(part.strip().strip('"') for part in header[1].split("."))
-            fallback = number if section == path[:-1] or section == path else fallback
+        header = re.match(r"\s*\[+\s*([^\[\]]+?)\s*\]", line)
         key = re.match(r"\s*([A-Za-z0-9_.\-\"]+)\s*=", line)
-        if key and (*section, *(part.strip('"') for part in key[1].split("."))) == path:
-            return number
-    return fallback
+        if header:
+            section = written = _parts(header[1])
+        elif key:
+            written = (*section, *_parts(key[1]))
+        else:
+            continue
+        if len(written) > best and written == path[: len(written)]:
+            best, line_found = len(written), number
+    return line_found
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip('"') for part in dotted.split("."))

@@ -48,13 +48,17 @@ def run(
     if steps < 0:
         raise ConfigError(f"the number of steps must not be negative, found {steps}")
     watched = frozenset(int(v) for v in watch)
-    if watched and not all(0 <= v < graph.n for v in watched):
-        raise ConfigError(f"cannot watch peer {max(watched)}: the peers are 0..{graph.n - 1}")
+    for v in watched:
+        if not 0 <= v < graph.n:
+            raise ConfigError(f"cannot watch peer {v}: the peers are 0..{graph.n - 1}")
     engine = Bulk() if engine is None else engine
     dice = Replay(seed)
     ledger = Ledger(graph.n)
     phase = 0 if after is None else after.phase + 1  # part of every noise address: no draw is ever used twice
     if after is not None:
+        if type(after.algorithm) is not type(algorithm):
+            names = f"{after.algorithm.name()} to {algorithm.name()}"
+            raise ConfigError(f"the states of one algorithm mean nothing to another: cannot go on from {names}")
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
     door = TaskDoor(task, privacy, dice, ledger, phase)

@@ -6,15 +6,17 @@ written atomically: it is there whole or not at all. A broken or foreign folder 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -30,10 +32,12 @@ from bruit.privacy.guarantee import Epsilon, Guarantee, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
 from bruit.tasks.task import Constants
-from bruit.trace import Faults, Meetings, Trace, View
+from bruit.trace import Trace, View, trace_from
+from bruit.whole_files import plain, to_json
 
 FORMAT, VERSION = "bruit-run", 1
-FILES = ("trace.npz", "ledger.npz", "metrics.json", "estimates.npz")
+FILES = ("trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml")
+COUNTS = ("messages", "refusals", "retransmissions")
 
 
 @dataclass
@@ -66,8 +70,11 @@ class Run:
         level = self.privacy.level if self.privacy is not None else "user"
         sigma, clip = (0.0, float("inf")) if self.privacy is None else (self.privacy.sigma, self.privacy.clip)
         public = self.algorithm.prepare(self.graph, self.steps)
+        grain = 0.0
+        if self.privacy is not None:
+            grain = self.privacy.spacing * float(np.sqrt(self.estimates.shape[1])) / self.privacy.sensitivity
         return Facts(self.graph, self.steps, self.ledger, self.trace.meetings, self.trace.faults, level, sigma, clip,
-                     self.constants, public, self.phase + 1)  # fmt: skip
+                     self.constants, public, self.phase + 1, grain)  # fmt: skip
 
     def accountant(self) -> Accountant:
         return Accountant(self.facts(), self.algorithm.guarantees())
@@ -96,32 +103,28 @@ class Run:
         return self.trace.view(frozenset({observers} if isinstance(observers, int) else observers))
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write the run folder; it appears whole or not at all."""
+        """Write the run folder; it appears whole or not at all, and replaces nothing but a run folder."""
         target = Path(path)
         if target.exists() and not overwrite:
             raise ConfigError(f"{target} exists; choose another name or allow overwriting")
+        if target.exists() and not (target / "manifest.json").is_file():
+            raise ConfigError(f"{target} exists and is not a run folder, so it is left alone; choose another name")
+        missing = [parent for parent in target.parents if not parent.exists()]
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as draft:
+                self._write(Path(draft) / "new")
+                _swap(Path(draft), target)
         except OSError as error:
+            for parent in missing:
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
             raise ConfigError(f"cannot write the run folder {target}: {error.strerror or error}") from None
-        try:
-            self._write(draft)
-            if target.exists():
-                shutil.rmtree(target)
-            os.replace(draft, target)
-        except OSError as error:
-            raise ConfigError(f"cannot write the run folder {target}: {error.strerror or error}") from None
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
         return target
 
     def _write(self, folder: Path) -> None:
-        meetings, faults = self.trace.meetings, self.trace.faults
-        columns: dict[str, Any] = {
-            "time": meetings.time, "a": meetings.a, "b": meetings.b,
-            "round": faults.round, "dead_a": faults.a, "dead_b": faults.b,
-        }  # fmt: skip
+        folder.mkdir()
+        columns = self.trace.columns()
         if isinstance(self.graph, Graph):
             matrix = self.graph.weights
             columns |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
@@ -129,11 +132,12 @@ class Run:
         self.ledger.save(folder / "ledger.npz")
         np.savez_compressed(folder / "estimates.npz", estimates=self.estimates)
         scores = {"steps": self.metrics.steps, "rows": self.metrics.rows, "references": self.references}
-        (folder / "metrics.json").write_text(json.dumps(scores))
-        if self.experiment:
-            (folder / "experiment.toml").write_text(self.experiment)
+        (folder / "metrics.json").write_text(to_json(scores), encoding="utf-8")
+        (folder / "experiment.toml").write_text(self.experiment, encoding="utf-8")
+        about = plain(self.manifest())
         sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
-        (folder / "manifest.json").write_text(json.dumps({**self.manifest(), "sha256": sums}, indent=1))
+        sums["manifest"] = _digest(about)
+        (folder / "manifest.json").write_text(to_json({**about, "sha256": sums}), encoding="utf-8")
         for name in (*FILES, "manifest.json"):
             with open(folder / name, "rb") as written:
                 os.fsync(written.fileno())
@@ -143,13 +147,37 @@ class Run:
         graph = {"name": self.graph.name, "peers": self.n}
         if isinstance(self.graph, Graph):
             graph["fingerprint"] = self.graph.fingerprint()
-        counts = {name: getattr(self.trace, name) for name in ("messages", "refusals", "retransmissions")}
+        counts = {name: getattr(self.trace, name) for name in COUNTS}
         return {
             "format": FORMAT, "version": VERSION, "algorithm": self.algorithm.describe(), "graph": graph,
             "steps": self.steps, "seed": self.seed, "engine": self.engine,
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
-            "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase, **counts,
+            "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase,
+            "public": _plain(self.algorithm.prepare(self.graph, self.steps)), **counts,
         }  # fmt: skip
+
+
+def _plain(public: Any) -> dict[str, Any]:
+    """The public facts an algorithm prepared, as plain data."""
+    facts = public._asdict() if isinstance(public, tuple) and hasattr(public, "_asdict") else {}
+    return {name: np.asarray(value).tolist() for name, value in facts.items()}
+
+
+def _swap(draft: Path, target: Path) -> None:
+    """Put draft/new in place of the target; the old run is there until the new one is."""
+    if not target.exists():
+        os.replace(draft / "new", target)
+        return
+    os.replace(target, draft / "old")
+    try:
+        os.replace(draft / "new", target)
+    except OSError:
+        (draft / "old").rename(target)
+        raise
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def load(path: str | Path) -> Run:
@@ -160,23 +188,26 @@ def load(path: str | Path) -> Run:
     if not (folder / "manifest.json").is_file():
         raise ConfigError(f"{folder} is not a run folder: it has no manifest.json")
     try:
-        manifest = json.loads((folder / "manifest.json").read_text())
-    except ValueError as error:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
         raise ConfigError(f"the manifest of {folder} is broken: {error}") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ConfigError(f"{folder} is not a run of bruit: its manifest does not say format {FORMAT!r}")
     if manifest.get("version") != VERSION:
         raise ConfigError(f"{folder} has format version {manifest.get('version')}; this bruit reads version {VERSION}")
+    sums = manifest.pop("sha256", None)
+    if not isinstance(sums, dict) or sums.get("manifest") != _digest(manifest):
+        raise ConfigError(f"the run folder {folder} is broken: manifest.json is not the file that was written")
     for name in FILES:
         if not (folder / name).is_file():
             raise ConfigError(f"the run folder {folder} is broken: {name} is missing")
-        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != manifest.get("sha256", {}).get(name):
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != sums.get(name):
             raise ConfigError(f"the run folder {folder} is broken: {name} is not the file that was written")
     try:
         return _read(folder, manifest)
     except BruitError:
         raise
-    except (KeyError, ValueError, TypeError, OSError) as error:
+    except (KeyError, IndexError, AttributeError, ValueError, TypeError, OSError, BadZipFile, ZlibError) as error:
         raise ConfigError(f"the run folder {folder} is broken: {error!r}") from None
 
 
@@ -184,22 +215,28 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
     with np.load(folder / "trace.npz", allow_pickle=False) as stored:
         columns = {name: stored[name] for name in stored.files}
     graph = _graph_of(manifest["graph"], columns)
-    trace = Trace(
-        graph.n, manifest["steps"], Meetings(columns["time"], columns["a"], columns["b"]),
-        Faults(columns["round"], columns["dead_a"], columns["dead_b"]), messages=manifest["messages"],
-        refusals=manifest["refusals"], retransmissions=manifest["retransmissions"],
-    )  # fmt: skip
-    scores = json.loads((folder / "metrics.json").read_text())
+    trace = trace_from(columns, graph.n, manifest["steps"], {name: manifest[name] for name in COUNTS})
+    scores = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    rows = [{name: float(value) for name, value in row.items()} for row in scores["rows"]]
+    references = {name: float(value) for name, value in scores["references"].items()}
     with np.load(folder / "estimates.npz", allow_pickle=False) as stored:
         estimates = stored["estimates"]
     privacy = None if manifest["privacy"] is None else mechanism_from(manifest["privacy"])
-    constants = None if manifest["constants"] is None else Constants(**manifest["constants"])
-    text = (folder / "experiment.toml").read_text() if (folder / "experiment.toml").is_file() else ""
+    constants = None if manifest["constants"] is None else _constants(manifest["constants"])
+    ledger = Ledger.load(folder / "ledger.npz")
+    if ledger.peers != graph.n or len(estimates) != graph.n:
+        raise ConfigError(f"the run folder {folder} is broken: its parts speak of different numbers of peers")
     return Run(
         algorithm_from(manifest["algorithm"]), graph, manifest["steps"], manifest["seed"], manifest["engine"], privacy,
-        manifest["task"], constants, trace, Ledger.load(folder / "ledger.npz"),
-        Metrics(scores["steps"], scores["rows"]), estimates, scores["references"], text, manifest["phase"],
+        manifest["task"], constants, trace, ledger, Metrics(scores["steps"], rows), estimates, references,
+        (folder / "experiment.toml").read_text(encoding="utf-8"), manifest["phase"],
     )  # fmt: skip
+
+
+def _constants(stored: dict[str, Any]) -> Constants:
+    """Numbers again: an infinite one is a word in JSON."""
+    numbers = {name: float(stored[name]) for name in ("lipschitz", "smoothness", "strong_convexity")}
+    return Constants(**numbers, source=stored["source"])
 
 
 def _graph_of(about: dict[str, Any], columns: dict[str, Any]) -> Graph | GraphSequence:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
-import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +15,7 @@ from rich.table import Table
 from bruit.build import build
 from bruit.config import from_dict, read
 from bruit.errors import ConfigError
+from bruit.whole_files import write_whole
 
 
 def parse_vary(texts: list[str]) -> list[tuple[str, list[Any]]]:
@@ -69,22 +70,23 @@ def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
 
 
 def to_table(rows: list[dict[str, Any]]) -> Table:
-    table = Table()
-    for name in rows[0]:
-        table.add_column(name, justify="right")
+    table, names = Table(), _columns(rows)
+    for name in names:
+        table.add_column(name, justify="right", overflow="fold")
     for row in rows:
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values()))
+        cells = (row.get(name, "") for name in names)
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in cells))
     return table
 
 
 def to_csv(rows: list[dict[str, Any]], path: Path) -> None:
-    draft = path.with_name(f".{path.name}.part")
-    try:
-        with open(draft, "w", newline="") as stream:
-            writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-        os.replace(draft, path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, fieldnames=_columns(rows))
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(path, lambda file: file.write(stream.getvalue().encode()))
+
+
+def _columns(rows: list[dict[str, Any]]) -> list[str]:
+    """All names in order of appearance: tasks with different metrics may share a sweep."""
+    return list(dict.fromkeys(name for row in rows for name in row))

@@ -6,6 +6,8 @@ regenerated from its schedule and seed needs no columns on disk.
 
 from __future__ import annotations
 
+from collections import namedtuple
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -85,6 +87,49 @@ class Trace:
             )
         seen = [message for message in self.received if message.receiver in observers]
         return View(observers, seen, [message for message in seen if message.sender not in observers])
+
+    def columns(self) -> dict[str, Any]:
+        """The trace as plain arrays, for a file; `trace_from` reads them back."""
+        versions = [(event, peer, number) for event, read in enumerate(self.reads) for peer, number in read.items()]
+        heard = [(message.clock, message.sender, message.receiver) for message in self.received]
+        return {
+            "time": self.meetings.time, "a": self.meetings.a, "b": self.meetings.b,
+            "round": self.faults.round, "dead_a": self.faults.a, "dead_b": self.faults.b,
+            "reads": np.array(versions, np.int64).reshape(-1, 3), "wakes": np.int64(len(self.reads)),
+            "watched": np.array(sorted(self.watched), np.int64), "heard": np.array(heard, np.int64).reshape(-1, 3),
+            **_payloads([message.row for message in self.received]),
+        }  # fmt: skip
+
+
+PAYLOAD, FIELD = "payload", "payload."
+
+
+def _payloads(rows: list[Any]) -> dict[str, Any]:
+    """Received rows as one column, or one per field when messages are records."""
+    if not rows:
+        return {}
+    if isinstance(rows[0], np.ndarray):
+        return {PAYLOAD: np.concatenate(rows)}
+    return {FIELD + name: np.concatenate([getattr(row, name) for row in rows]) for name in rows[0]._fields}
+
+
+def trace_from(columns: Mapping[str, Any], peers: int, steps: int, counts: Mapping[str, int]) -> Trace:
+    """The trace that `Trace.columns` wrote; `counts` are its messages, refusals and retransmissions."""
+    reads: list[dict[int, int]] = [{} for _ in range(int(columns["wakes"]))]
+    for event, peer, number in columns["reads"].tolist():
+        reads[event][peer] = number
+    names = [name[len(FIELD):] for name in columns if name.startswith(FIELD)]
+    record = namedtuple("Row", names) if names else None
+    received = []
+    for k, (clock, sender, receiver) in enumerate(columns["heard"].tolist()):
+        one = slice(k, k + 1)
+        row = columns[PAYLOAD][one] if record is None else record(*(columns[FIELD + name][one] for name in names))
+        received.append(Received(clock, sender, receiver, row))
+    return Trace(
+        peers, steps, Meetings(columns["time"], columns["a"], columns["b"]),
+        Faults(columns["round"], columns["dead_a"], columns["dead_b"]), frozenset(columns["watched"].tolist()),
+        received, reads, counts["messages"], counts["refusals"], counts["retransmissions"],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,14 @@ class Door(ABC):
         """A raw answer that must stay at home."""
 
     @abstractmethod
+    def choice(self, at: Address, count: int) -> Array:
+        """Private uniform draws: choices that may hide something  # (lanes, count)."""
+
+    @abstractmethod
+    def common(self, clock: Ints, count: int) -> Array:
+        """Uniform draws that everybody at the same position of the schedule shares  # (lanes, count)."""
+
+    @abstractmethod
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
         """Noise without data, one row per lane  # (lanes, width)."""
 
@@ -121,6 +129,12 @@ class TaskDoor(Door):
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         return query(self.task, at.ids)
+
+    def choice(self, at: Address, count: int) -> Array:
+        return self.dice.uniform("choice", at.ids, at.steps, at.use, count, self.run)
+
+    def common(self, clock: Ints, count: int) -> Array:
+        return self.dice.uniform("public", clock, 0, 0, count, self.run)
 
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
         for level in np.unique(sigma):
@@ -208,6 +222,14 @@ class Home:
     def keep(self, query: Callable[[Task, Ints], Array]) -> Array:
         """A raw answer for a state field listed in `private`: it never leaves and costs nothing."""
         return self._door.keep(self._address(), query)
+
+    def choice(self, count: int = 1) -> Array:
+        """Uniform draws of the peer's own, for choices: which record, which neighbor, which coordinate."""
+        return self._door.choice(self._address(), count)
+
+    def common(self, count: int = 1) -> Array:
+        """Uniform draws shared by all peers at the same position of the schedule: public randomness."""
+        return self._door.common(self.clock, count)
 
     def mask(self, x: Array, sigma: float | Array, where: Bools | None = None) -> Array:
         """x plus fresh noise, without any data: silent walk steps, re-noised models, spent budgets."""

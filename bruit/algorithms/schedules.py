@@ -21,7 +21,6 @@ from bruit.graphs import Graph
 from bruit.randomness import Dice
 from bruit.trace import Meetings
 
-
 SHEET = 1024  # activations whose draws share one address
 
 
@@ -194,7 +193,7 @@ class Wakes(Schedule):
 
 
 def activation_draws(dice: Dice, first: int, sheets: int) -> Array:
-    """The uniform numbers of the activations on the given sheets: activation k is number k % SHEET of sheet k // SHEET."""
+    """The uniform numbers of the activations on these sheets: activation k is number k % SHEET of sheet k // SHEET."""
     return dice.uniform("meeting", np.arange(first, first + sheets), 0, 0, SHEET).reshape(-1)  # (sheets * SHEET,)
 
 

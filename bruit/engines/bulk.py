@@ -17,20 +17,25 @@ from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
 from bruit.errors import ConfigError
+from bruit.graphs import Graph
 from bruit.trace import Faults, Meetings, Received, Trace
 
 
 @dataclass(frozen=True)
 class Bulk(Engine):
-    """The vectorized simulator."""
+    """The vectorized simulator. `fused` runs the algorithm's own compiled path, equal up to rounding, or refuses."""
+
+    fused: bool = False
 
     def describe(self) -> dict[str, Any]:
-        return {"name": "bulk"}
+        return {"name": "bulk", "fused": self.fused}
 
     def execute(self, job: Job) -> Outcome:
         public = job.algorithm.prepare(job.graph, job.steps)
         story = _Story(job, public)
-        if isinstance(job.schedule, Rounds):
+        if self.fused:
+            state = story.fused()
+        elif isinstance(job.schedule, Rounds):
             state = story.rounds()
         elif isinstance(job.schedule, Pairs):
             state = story.pairs(job.meetings())
@@ -41,6 +46,22 @@ class Bulk(Engine):
         else:
             raise ConfigError(f"the bulk engine does not know the schedule {type(job.schedule).__name__}")
         return Outcome(state, story.trace, story.metrics, public)
+
+
+class _Redrawn(Trace):
+    """A trace that keeps no meetings: they are functions of schedule and dice, and drawn again whenever asked for."""
+
+    def __init__(self, job: Job, messages: int) -> None:
+        self._job = job
+        super().__init__(job.n, job.steps, messages=messages)
+
+    @property
+    def meetings(self) -> Meetings:
+        return self._job.meetings()
+
+    @meetings.setter
+    def meetings(self, kept: Meetings) -> None:
+        """Nothing is kept."""
 
 
 class _Story:
@@ -70,6 +91,47 @@ class _Story:
             self.metrics.add(done, scores)
         if job.progress is not None:
             job.progress(done, total, scores)
+
+    def fused(self) -> Any:
+        """The whole run by the compiled path of the algorithm; meetings are drawn again when somebody asks for them."""
+        job, schedule = self.job, self.job.schedule
+        graph = self.fusible()
+        links = Links.of_graph(graph)
+        state, total = self.begin(links, last=isinstance(schedule, Rounds) and job.steps == 0), job.steps
+        if isinstance(schedule, Rounds):
+            state = job.algorithm.fused_rounds(state, graph, job.steps, self.public)
+            self.trace.messages = job.steps * len(links.senders)
+        elif isinstance(schedule, Walk):
+            meetings = job.meetings()
+            state = job.algorithm.fused_walk(state, meetings.b, job.door)
+            self.trace.meetings, self.trace.messages = meetings, int(np.count_nonzero(meetings.a != meetings.b))
+        else:
+            state, total = job.algorithm.fused_pairs(state, graph, job.steps, job.dice) or (None, 0)
+            self.trace = _Redrawn(job, 2 * total)
+        if state is None:
+            raise ConfigError(f"{job.algorithm.name()} has no fused path; use Bulk()")
+        self.tick(total, total, state)
+        return state
+
+    def fusible(self) -> Graph:
+        """The graph of a job that a fused path can run; otherwise what stands in the way."""
+        job, schedule = self.job, self.job.schedule
+        if not isinstance(job.graph, Graph):
+            raise ConfigError(f"fused paths need one fixed graph, found the sequence {job.graph.name}; use Bulk()")
+        if job.given is not None:
+            raise ConfigError("a fused path draws its own meetings and knows no faults; replay a trace with Bulk()")
+        if job.watch:
+            raise ConfigError(f"a fused path keeps no messages, so peer {min(job.watch)} cannot be watched; use Bulk()")
+        if isinstance(schedule, Wakes):
+            raise ConfigError(f"{job.algorithm.name()} wakes one peer at a time and has no fused path; use Bulk()")
+        timed = isinstance(schedule, Pairs) and schedule.activations is None
+        total = schedule.activations if isinstance(schedule, Pairs) else job.steps
+        if job.evaluate_every and (timed or job.evaluate_every < (total or 0)):
+            best = "0" if timed else f"0 or at least {total}"
+            raise ConfigError(
+                f"a fused path scores nothing on the way, found evaluate_every = {job.evaluate_every}; make it {best}"
+            )
+        return job.graph
 
     def rounds(self) -> Any:
         job, steps = self.job, self.job.steps

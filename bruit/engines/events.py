@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bruit.algorithms.messages import join
+from bruit.algorithms.messages import join, take
 from bruit.algorithms.schedules import Rounds, Wakes
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
@@ -65,11 +65,13 @@ class _World:
         self.sent = 0
         self.met: list[tuple[float, int, int, int]] = []
         self.reads: list[dict[int, int]] = []
+        self.noted: set[tuple[str, int, int, int]] = set()
 
     def _machine(self, peer: int, faults: Faults, calls: Meetings) -> PeerMachine:
         job = self.job
+        earlier = None if job.states is None else take(job.states, np.array([peer]))
         return PeerMachine(Seat(peer, job.algorithm, job.graph, job.door, job.dice, job.steps, self.public, faults,
-                                calls.time, calls.b))  # fmt: skip
+                                calls.time, calls.b, earlier))  # fmt: skip
 
     def _absences(self) -> Bools:
         """Who is away in which round or unit of time  # (n, steps)."""
@@ -142,9 +144,10 @@ class _World:
 
     def note(self, peer: int, sender: int, envelope: Envelope) -> None:
         """Keep what a watched observer received, once per exchange."""
-        clock = envelope.number
-        if not any(m.clock == clock and m.sender == sender and m.receiver == peer for m in self.trace.received[-64:]):
-            self.trace.received.append(Received(clock, sender, peer, envelope.row))
+        exchange = (envelope.kind, envelope.number, sender, peer)
+        if exchange not in self.noted:
+            self.noted.add(exchange)
+            self.trace.received.append(Received(envelope.number, sender, peer, envelope.row))
 
     def carry_out(self, now: float, peer: int, effects: list[Effect]) -> None:
         for effect in effects:

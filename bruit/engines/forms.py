@@ -26,7 +26,7 @@ from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.rows import user_loss
 from bruit.randomness import Replay
 from bruit.tasks import Task
-from bruit.trace import Meetings
+from bruit.trace import Meetings, Trace
 
 
 class Forms(NamedTuple):
@@ -74,6 +74,12 @@ class SourceDoor(Door):
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         raise PrivacyError("work on raw records is not linear in what the door releases")
 
+    def choice(self, at: Address, count: int) -> Array:
+        return Replay(0).uniform("choice", at.ids, at.steps, at.use, count)
+
+    def common(self, clock: Ints, count: int) -> Array:
+        return Replay(0).uniform("public", clock, 0, 0, count)
+
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
         return sigma[:, None] * self._fresh(at.ids, False)
 
@@ -86,13 +92,15 @@ class SourceDoor(Door):
 
 
 def view_forms(
-    algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0,
+    given: Trace | None = None,
 ) -> tuple[Forms, Meetings]:
-    """The linear forms that the observers see, their own releases and noises included; and the meetings drawn."""
+    """The linear forms that the observers see, their own releases and noises included; and the meetings drawn (or those of
+    a given trace, with its faults)."""
     if not algorithm.linear:
         raise ConfigError(f"{algorithm.name()} does not claim to be linear, so its views have no linear forms")
-    count = _execute(algorithm, graph, steps, observers, seed, 1)[0]
-    door, received, meetings = _execute(algorithm, graph, steps, observers, seed, len(count.owners))
+    count = _execute(algorithm, graph, steps, observers, seed, 1, given)[0]
+    door, received, meetings = _execute(algorithm, graph, steps, observers, seed, len(count.owners), given)
     mine = np.isin(door.owners, observers)
     rows = [np.eye(door.width)[mine]] + [np.asarray(row).reshape(1, -1) for row in received]
     stacked = np.concatenate(rows)
@@ -101,9 +109,9 @@ def view_forms(
 
 
 def _execute(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int,
-             width: int) -> tuple[SourceDoor, list[Any], Meetings]:  # fmt: skip
+             width: int, given: Trace | None) -> tuple[SourceDoor, list[Any], Meetings]:  # fmt: skip
     door, dice = SourceDoor(width), Replay(seed)
-    job = Job(algorithm, graph, door, dice, steps, Ledger(graph.n), frozenset(observers))
+    job = Job(algorithm, graph, door, dice, steps, Ledger(graph.n), frozenset(observers), given=given)
     outcome = Bulk().execute(job)
     received = [message.row for message in outcome.trace.received if message.sender not in observers]
     return door, received, outcome.trace.meetings
@@ -112,10 +120,11 @@ def _execute(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int
 
 
 def exact_losses(
-    algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0,
+    given: Trace | None = None,
 ) -> Array:
     """Loss of every peer by brute force: max of d^T Q_u d over |d| <= 1, bounded by sum |Q_u| (gossip:LG-1)  # (n,)."""
-    forms, _ = view_forms(algorithm, graph, steps, observers, seed)
+    forms, _ = view_forms(algorithm, graph, steps, observers, seed, given)
     losses = np.ones(graph.n)
     for u in range(graph.n):
         if u not in observers:

@@ -40,8 +40,8 @@ def _subtract(rest: Array, part: Array) -> None:
 
 
 @nb.njit(nogil=True, cache=True)
-def _inverse_factor(gram: Array) -> bool:
-    """Overwrite G = L L^T by L^-T; False when the columns behind G are nearly dependent."""
+def _inverse_factor(gram: Array, factor: Array) -> bool:
+    """Overwrite G = L L^T by L^-T and fill L; False when the columns behind G are nearly dependent."""
     d = gram.shape[0]
     smallest, largest = math.inf, 0.0
     for j in range(d):
@@ -60,6 +60,9 @@ def _inverse_factor(gram: Array) -> bool:
             gram[i, j] = value / root
     if smallest < 1e-2 * largest or largest < 1e-6:
         return False
+    for i in range(d):
+        for j in range(d):
+            factor[i, j] = gram[i, j] if j <= i else 0.0
     for j in range(d):
         gram[j, j] = 1.0 / gram[j, j]
         for i in range(j + 1, d):
@@ -76,13 +79,13 @@ def _inverse_factor(gram: Array) -> bool:
 
 @nb.njit(nogil=True, cache=True)
 def recurrence(
-    indptr: Ints, indices: Ints, data: Array, silent: Ints, blocks: Array, count: int, one_by_one: bool
+    indptr: Ints, indices: Ints, data: Array, silent: Ints, blocks: Array, count: int, remembered: bool
 ) -> int:
     """Fill blocks[1] .. blocks[count - 1] from the orthonormal blocks[0]; how many are good, blocks[0] included.
 
     blocks[t + 1] is W blocks[t], without its parts along blocks[t] and blocks[t - 1], orthonormalized by Cholesky; it
-    stops before a nearly dependent block. one_by_one removes the two parts in turn, else both coefficients are taken
-    first.
+    stops before a nearly dependent block. remembered takes the coefficients along blocks[t - 1] from the last
+    normalization, to which they are equal by symmetry; else all coefficients are computed before anything is removed.
     """
     n, d = blocks.shape[1], blocks.shape[2]
     part = np.empty((n, d))
@@ -95,18 +98,19 @@ def recurrence(
         _multiply(indptr, indices, data, block, rest)
         for v in silent:
             rest[v] = 0.0
-        if not one_by_one:
+        if not remembered:
             np.dot(block.T, rest, here)
         if t > 1:
-            np.dot(blocks[t - 2].T, rest, earlier)
+            if not remembered:
+                np.dot(blocks[t - 2].T, rest, earlier)
             np.dot(blocks[t - 2], earlier, part)
             _subtract(rest, part)
-        if one_by_one:
+        if remembered:
             np.dot(block.T, rest, here)
         np.dot(block, here, part)
         _subtract(rest, part)
         np.dot(rest.T, rest, gram)
-        if not _inverse_factor(gram):
+        if not _inverse_factor(gram, earlier):
             return t
         np.dot(rest, gram, blocks[t])
     return count

@@ -1,4 +1,4 @@
-"""Compiled loops over meetings: dependency levels, so that disjoint meetings run as one batch, and averages of pairs."""
+"""Compiled loops over meetings: dependency levels, so that disjoint ones run as one batch, and averages of pairs."""
 
 from typing import Any
 
@@ -45,7 +45,8 @@ def find_entries(uniform: Array, law: Array, guide: Any, entries: Any) -> None:
     """The first entry with law[entry] >= u for every uniform number u: bisection without bisecting.
 
     guide[k] is the first entry with law[entry] >= k / len(guide); with len(guide) a power of two the product is exact
-    and the search starts a step or two before its end. These two are taken without a branch, which would be mispredicted.
+    and the search starts a step or two before its end. These two are taken without a branch, which would often be
+    mispredicted.
     """
     cells = float(len(guide))
     for t in range(len(uniform)):

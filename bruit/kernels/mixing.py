@@ -122,7 +122,7 @@ def mix(graph: Graph, value: Array, scale: Array, rest: Array, single: bool = Fa
     number: Any = np.float32 if single else np.float64
     matrix, d = graph.weights, value.shape[1]
     weights, scale, rest = (np.ascontiguousarray(part, number) for part in (matrix.data, scale, rest))
-    wide = _width(graph.n, d, np.dtype(number).itemsize)
+    wide = _width(d, np.dtype(number).itemsize)
     registers = (0,) * (wide * np.dtype(number).itemsize // REGISTER)
     last, before = np.empty(value.shape), np.empty(value.shape)
     lefts = list(range(0, d, wide))
@@ -141,11 +141,10 @@ def mix(graph: Graph, value: Array, scale: Array, rest: Array, single: bool = Fa
     return last, before
 
 
-def _width(n: int, d: int, size: int) -> int:
-    """Columns of a tile: rows of whole registers, two or four of them while a few thousand rows still fit in cache."""
+def _width(d: int, size: int) -> int:
+    """Columns of a tile: rows of whole registers, as many as d columns need and at most the widest."""
     lanes = REGISTER // size
-    most = lanes * (WIDEST if n <= 16_384 else WIDEST // 2)
-    return min(most, lanes * -(-d // lanes))
+    return lanes * min(WIDEST, -(-d // lanes))
 
 
 def _aligned(n: int, wide: int, number: Any) -> NDArray[Any]:
@@ -153,4 +152,5 @@ def _aligned(n: int, wide: int, number: Any) -> NDArray[Any]:
     size = n * wide * np.dtype(number).itemsize
     raw = np.empty(size + LINE, np.uint8)
     skip = -raw.ctypes.data % LINE
-    return raw[skip : skip + size].view(number).reshape(n, wide)
+    buffer: NDArray[Any] = raw[skip : skip + size].view(number).reshape(n, wide)
+    return buffer

@@ -71,11 +71,11 @@ class Epsilon(float):
     def why(self) -> str:
         """Theorem, status, level, who learns about whom, hypotheses, and what the default fell back from."""
         about = self.guarantee
+        noise = f", noise multiplier {about.noise_multiplier:.6g}" if about.noise_multiplier else ""
         lines = [
             f"epsilon = {float(self):.6g} at delta = {self.delta:g} ({about.level} level), {about.status}",
             f"what {about.against} could have learned about {about.of}",
-            f"by {about.theorem} ({about.spec}): loss {about.loss:.6g} in local-DP units,"
-            f" noise multiplier {about.noise_multiplier:.6g}",
+            f"by {about.theorem} ({about.spec}): loss {about.loss:.6g} in local-DP units{noise}",
         ]
         lines += [f"  {hypothesis}" for hypothesis in about.hypotheses]
         lines += [f"  note: {note}" for note in about.notes]

@@ -27,11 +27,12 @@ class Ledger:
 
     def record(self, peer: Ints, step: Ints, clock: Ints, event: Event) -> None:
         """One line per peer: at its own `step`, at the schedule's position `clock`, it released `event`."""
+        if not len(peer):
+            return
         if event not in self._index:
             self._index[event] = len(self.events)
             self.events.append(event)
-        if len(peer):
-            self._parts.append((peer, step, clock, self._index[event]))
+        self._parts.append((peer, step, clock, self._index[event]))
 
     def __len__(self) -> int:
         return sum(len(part[0]) for part in self._parts)
@@ -79,6 +80,9 @@ class Ledger:
         if len({len(column) for column in columns}) != 1:
             raise ConfigError(f"the ledger {path} has columns of different lengths; it is broken")
         peer, step, clock, kind = columns
+        if any(len(part) and not 0 <= part.min() <= part.max() < most
+               for part, most in ((peer, ledger.peers), (kind, len(events)))):  # fmt: skip
+            raise ConfigError(f"the ledger {path} names a peer or an event that does not exist; it is broken")
         cuts = np.flatnonzero(np.diff(kind)) + 1
         for lines in np.split(np.arange(len(kind)), cuts):
             if len(lines):

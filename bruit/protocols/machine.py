@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["round", "offer", "answer", "busy", "token", "post"]
+Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "post"]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """Any algorithm as a machine: a peer is a batch of one.
 
-Rounds wait for all neighbors of the round. A meeting is offer / answer / busy: the caller is locked from offer to
-answer, the callee answers and absorbs at once, and a repeated offer gets the same answer, so nobody is left with half
-a meeting. A token is absorbed once per hop. Duplicates are recognized and change nothing; what no honest peer
-could have sent raises RemoteProtocolError and changes nothing either.
+Rounds wait for all neighbors of the round. A meeting is offer / answer / reply, or offer / busy. An offer carries no
+value: who declines it must not have learned anything, or the loss would exceed that of the meetings that took place.
+The caller is locked from offer to answer and the callee from answer to reply, and a repeated message gets the same
+reaction, so nobody is left with half a meeting. A token is absorbed once per hop. Duplicates are recognized and change
+nothing; what no honest peer could have sent raises RemoteProtocolError and changes nothing either.
 """
 
 from __future__ import annotations
@@ -16,15 +17,28 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Inbox, Links, join, take
-from bruit.algorithms.schedules import Rounds, Wakes, Walk
+from bruit.algorithms.schedules import Pairs, Rounds, Schedule, Wakes, Walk
 from bruit.arrays import Array, Ints
-from bruit.errors import RemoteProtocolError
+from bruit.errors import LocalProtocolError, RemoteProtocolError
 from bruit.graphs import Graph, GraphSequence
 from bruit.protocols.machine import Done, Effect, Envelope, Machine, Met, Send, WakeAt
 from bruit.randomness import Dice
 from bruit.trace import Faults
 
 ONE = np.array([0])
+SPOKEN: dict[type[Schedule], tuple[str, ...]] = {
+    Rounds: ("round",), Pairs: ("offer", "answer", "busy", "reply"), Walk: ("token",), Wakes: ("post",),
+}  # fmt: skip
+EMPTY = ("offer", "busy")  # kinds without payload
+
+
+def fits(row: Any, like: Any) -> bool:
+    """Whether a payload is one row of the same types and widths as `like`, all of its numbers finite."""
+    if isinstance(like, np.ndarray):
+        if not isinstance(row, np.ndarray) or row.dtype != like.dtype or row.shape != (1, *like.shape[1:]):
+            return False
+        return row.dtype.kind != "f" or bool(np.isfinite(row).all())
+    return type(row) is type(like) and all(fits(part, other) for part, other in zip(row, like, strict=True))
 
 
 @dataclass(frozen=True)
@@ -41,18 +55,22 @@ class Seat:
     faults: Faults
     calls: Array  # (calls,) when this peer wakes by its own clock
     partners: Ints  # (calls,) whom it then calls
+    state: Any = None  # where an earlier phase left it
 
 
 class PeerMachine(Machine):
     """Runs one seat; `state` is the algorithm's state, a batch of one."""
 
     def __init__(self, seat: Seat) -> None:
-        self.seat, self.count, self.state = seat, 0, None
+        self.seat, self.count = seat, 0
+        self.state: Any = None
+        self._like: Any = None  # no row of a message, but of the types and widths of one
         self.ids = np.array([seat.me])
         self._links = Links.of_peer(self._graph(0), seat.me)
         self._heard: dict[int, dict[int, Any]] = {}
-        self._answers: dict[int, Envelope] = {}  # the last reply to each caller, to repeat it word for word
-        self._offered: tuple[int, int] | None = None
+        self._answers: dict[int, Envelope] = {}  # the last reaction to each caller, to repeat it word for word
+        self._offered: tuple[int, int] | None = None  # whom this peer has called, and its how-manieth call that is
+        self._promised: tuple[int, int] | None = None  # whose call it has answered and still waits to hear
         self._calls = 0
         self._hop = -1
         self._latest: dict[int, tuple[int, Any]] = {}
@@ -79,40 +97,55 @@ class PeerMachine(Machine):
         schedule = self.seat.algorithm.schedule
         if isinstance(schedule, Rounds):
             self._links = self._around(0)
-            self.state = self.seat.algorithm.start(self._home(0, self.seat.steps == 0))
+            self._start(self.seat.steps == 0)
             return self._speak_round() if self.seat.steps else [Done()]
-        self.state = self.seat.algorithm.start(self._home(0, False))
+        self._start(False)
         if isinstance(schedule, Walk):
             return self._visit(self.seat.me, 0, self._say(self._links).rows) if self._starts(schedule) else []
         posts = self._post() if isinstance(schedule, Wakes) else []
         return posts + self._next_call()
 
+    def _start(self, last: bool) -> None:
+        earlier = self.seat.state
+        self.state = self.seat.algorithm.start(self._home(0, last)) if earlier is None else earlier
+        self._like = take(self._say(self._links).rows, ONE[:0])
+
     def _starts(self, schedule: Walk) -> bool:
         return schedule.first == self.seat.me and self.seat.steps > 0
 
     def receive(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
-        handler = getattr(self, f"_on_{envelope.kind}", None)
-        if handler is None:
-            raise RemoteProtocolError(f"peer {sender} sent an unknown kind of message {envelope.kind!r}")
-        effects: list[Effect] = handler(sender, envelope)
+        if self.state is None:
+            raise LocalProtocolError("a peer was handed a message before it began; keep messages until then")
+        self._check(sender, envelope)
+        effects: list[Effect] = getattr(self, f"_on_{envelope.kind}")(sender, envelope)
         return effects
 
+    def _check(self, sender: int, envelope: Envelope) -> None:
+        """Refuse what is not of this protocol, before anything changes."""
+        if envelope.kind not in SPOKEN[type(self.seat.algorithm.schedule)]:
+            raise RemoteProtocolError(f"peer {sender} sent a message of kind {envelope.kind!r}, which nobody expects")
+        if type(envelope.number) is not int or envelope.number < 0:
+            raise RemoteProtocolError(f"peer {sender} numbered its message {envelope.number!r}")
+        if envelope.row is not None if envelope.kind in EMPTY else not fits(envelope.row, self._like):
+            raise RemoteProtocolError(f"peer {sender} sent a {envelope.kind} whose content cannot be: {envelope.row!r}")
+
     def wake(self, now: float) -> list[Effect]:
+        if self.state is None or self._calls >= len(self.seat.calls):
+            raise LocalProtocolError(f"peer {self.seat.me} was woken at {now:g}, when its own clock did not ring")
         if isinstance(self.seat.algorithm.schedule, Wakes):
             return self._act()
         number, partner = self._calls, int(self.seat.partners[self._calls])
         self._calls += 1
         following = self._next_call()
-        if self._offered is not None:
+        if self.waiting:
             return following
         self._offered = (partner, number)
-        row = take(self._say(Links.of_meetings(self.ids, np.array([partner]))).rows, ONE)
-        return [*following, Send(partner, Envelope("offer", number, row))]
+        return [*following, Send(partner, Envelope("offer", number))]
 
     @property
     def waiting(self) -> bool:
-        """Whether this peer has called somebody and waits for the answer."""
-        return self._offered is not None
+        """Whether this peer is in the middle of a meeting, as caller or callee."""
+        return self._offered is not None or self._promised is not None
 
     def skip(self) -> list[Effect]:
         """Miss one call of the own clock: the peer is away."""
@@ -141,7 +174,7 @@ class PeerMachine(Machine):
         if sender not in self._around(envelope.number).senders:
             raise RemoteProtocolError(f"peer {sender} is no neighbor of peer {self.seat.me} in round {envelope.number}")
         self._heard.setdefault(envelope.number, {}).setdefault(sender, envelope.row)
-        return self._hear_round() if envelope.number == self.count and self.state is not None else []
+        return self._hear_round() if envelope.number == self.count else []
 
     def _hear_round(self) -> list[Effect]:
         heard = self._heard.get(self.count, {})
@@ -170,10 +203,14 @@ class PeerMachine(Machine):
 
     # meetings
 
+    def _mine(self, partner: int) -> Any:
+        """What this peer says in a meeting."""
+        return take(self._say(Links.of_meetings(self.ids, np.array([partner]))).rows, ONE)
+
     def _meet(self, partner: int, row: Any) -> None:
         links = Links.of_meetings(self.ids, np.array([partner]))
+        inbox = Inbox(links, row, False, self._mine(partner))
         self.count += 1
-        inbox = Inbox(links, row, False, take(self._say(links).rows, ONE))
         self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
 
     def _on_offer(self, sender: int, envelope: Envelope) -> list[Effect]:
@@ -182,11 +219,10 @@ class PeerMachine(Machine):
         known = self._answers.get(sender)
         if known is not None and envelope.number <= known.number:
             return [Send(sender, known)] if envelope.number == known.number else []
-        if self._offered is not None:
+        if self.waiting:
             return self.refuse(sender, envelope)
-        mine = take(self._say(Links.of_meetings(self.ids, np.array([sender]))).rows, ONE)
-        self._answers[sender] = Envelope("answer", envelope.number, mine)
-        self._meet(sender, envelope.row)
+        self._promised = (sender, envelope.number)
+        self._answers[sender] = Envelope("answer", envelope.number, self._mine(sender))
         return [Met(sender, envelope.number), Send(sender, self._answers[sender])]
 
     def refuse(self, sender: int, envelope: Envelope) -> list[Effect]:
@@ -197,8 +233,16 @@ class PeerMachine(Machine):
         return [Send(sender, self._answers[sender])] if self._answers[sender].number == envelope.number else []
 
     def _on_answer(self, sender: int, envelope: Envelope) -> list[Effect]:
-        if self._offered == (sender, envelope.number):
-            self._offered = None
+        if self._offered != (sender, envelope.number):
+            return []
+        self._offered = None
+        reply = Envelope("reply", envelope.number, self._mine(sender))
+        self._meet(sender, envelope.row)
+        return [Send(sender, reply)]
+
+    def _on_reply(self, sender: int, envelope: Envelope) -> list[Effect]:
+        if self._promised == (sender, envelope.number):
+            self._promised = None
             self._meet(sender, envelope.row)
         return []
 
@@ -212,7 +256,8 @@ class PeerMachine(Machine):
     def _on_token(self, sender: int, envelope: Envelope) -> list[Effect]:
         if envelope.number <= self._hop:
             return []
-        if envelope.number >= self.seat.steps or (sender not in self._links.senders and sender != self.seat.me):
+        known = sender in self._links.senders or sender == self.seat.me
+        if not (0 < envelope.number < self.seat.steps and known):
             raise RemoteProtocolError(f"peer {sender} sent a token of hop {envelope.number} that cannot be")
         return self._visit(sender, envelope.number, envelope.row)
 

@@ -49,19 +49,22 @@ class LinearTask(Task):
     @classmethod
     def load(cls, data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *,
              standardize: str = "public", rows: str = "unit", test: float = 0.2, label: str | None = None,
-             owner: str | None = None, l2: float = 0.0, derivative_clip: float | None = None) -> Self:
+             owner: str | None = None, l2: float = 0.0, derivative_clip: float | None = None,
+             components: int | None = None) -> Self:
         """A named set or a user's CSV or NPZ file, dealt to peers.
 
         data: a name (`bruit.tasks.data.catalog()`) or a path; label and owner name its columns.
         split: iid, owner, dirichlet:CONCENTRATION, sized:LOW:HIGH, replicate:SIZE.
         test: the share of records held out first. It belongs to no peer and is declared public.
         standardize: "public" centers and scales columns by the statistics of that public part, "none" leaves them.
+        components: keep only the first principal directions of the public part, found without its labels; private
+        noise grows with the number of columns.
         rows: "unit" divides each record, intercept included, by its norm; "none" leaves it, and no Lipschitz
         constant is declared.
         """
         table = load(data, label, owner)
         targets, classes, note = cls._encode(table)
-        choices = Preparation(peers, split, seed, standardize, rows, test)
+        choices = Preparation(peers, split, seed, standardize, rows, test, components)
         return cls(prepare(table, targets, classes, note, choices), l2, derivative_clip)
 
     @property

@@ -1,8 +1,8 @@
 """Preparation: from a table to peers' records, with every use of data declared.
 
-Order: (1) hold out the public test part, (2) center and scale columns by the statistics of that part only,
-(3) append an intercept, (4) divide each row by its norm, (5) deal the other records to peers. No statistic of any
-peer's records is used; what is public is written in the manifest in words.
+Order: (1) hold out the public test part, (2) center and scale columns by the statistics of that part only, (3) keep
+its principal components if asked to, (4) append an intercept, (5) divide each row by its norm, (6) deal the other
+records to peers. No statistic of any peer's records is used; what is public is written in the manifest in words.
 """
 
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ class Preparation:
     standardize: str
     rows: str
     test: float
+    components: int | None = None
 
 
 def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, choices: Preparation) -> Records:
@@ -43,6 +44,8 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
         features = _standardize(features, public)
         if not classes:
             targets, unit = _standardize(targets[:, None], public)[:, 0], _scale(targets[public])
+    if choices.components is not None:
+        features = _project(features, public, choices.components)
     ready, bound = finish_rows(features, choices.rows, intercept=True)
     mine = np.flatnonzero(~public)
     owners = None if table.owners is None else table.owners[mine]
@@ -57,6 +60,8 @@ def _check(choices: Preparation) -> None:
     if choices.standardize not in ("public", "none"):
         raise ConfigError(f"standardize={choices.standardize!r} is not known; use 'public' (statistics of the held-out "
                           "part, which belongs to no peer) or 'none'")
+    if choices.components is not None and choices.standardize != "public":
+        raise ConfigError("components are those of the standardized public part; use standardize='public' with them")
     if not 0 <= choices.test < 1:
         raise ConfigError(f"test is {choices.test}; it is the share of records held out, 0 <= test < 1")
     if choices.standardize == "public" and choices.test == 0:
@@ -84,6 +89,16 @@ def _standardize(columns: Array, public: Bools) -> Array:
     return standard
 
 
+def _project(columns: Array, public: Bools, components: int) -> Array:
+    """Coordinates along the public part's first principal directions: fewer numbers for the noise to cover."""
+    most = min(columns.shape[1], int(public.sum()))
+    if not 1 <= components <= most:
+        raise ConfigError(f"components={components}: this data has between 1 and {most} public principal components")
+    directions = np.linalg.svd(columns[public], full_matrices=False)[2][:components]
+    signs = np.sign(directions[np.arange(components), np.abs(directions).argmax(axis=1)])
+    return np.asarray(columns @ (directions * signs[:, None]).T)
+
+
 def _scale(column: Array) -> float:
     spread = float(column.std())
     return spread if spread > 1e-12 * max(1.0, float(np.abs(column).max())) else 1.0
@@ -94,9 +109,11 @@ def _manifest(table: Table, choices: Preparation, note: str, public: int, unused
     if choices.standardize == "public":
         words.append("column means and scales: those of the held-out records, of no peer's; standardized numbers are "
                      f"clipped to [-{STANDARD_LIMIT:g}, {STANDARD_LIMIT:g}]")
+    if choices.components is not None:
+        words.append(f"the first {choices.components} principal directions of the held-out records (their labels unseen)")
     words += ["the names of columns, the set of labels, the number of peers and of records each holds", note]
     rows = {"unit": "each record divided by its norm, intercept included: norm at most 1", "none": "as they are"}
     return {"data": {"name": table.name, "sha256": table.sha256, "file_sha256": table.file_sha256,
                      "notes": list(table.notes)},
-            "split": choices.split, "seed": choices.seed, "test": choices.test, "standardize": choices.standardize,
+            "split": choices.split, "seed": choices.seed, "test": choices.test, "standardize": choices.standardize, "components": choices.components,
             "rows": rows[choices.rows], "intercept": True, "unused_records": unused, "public": words}

@@ -83,3 +83,29 @@ def test_all_pairs_equal_single_views():
         for v in range(14):
             rest = others(14, (v,))
             assert np.allclose(m[rest, v], theorem.losses(accountant.facts, (v,))[rest], atol=1e-9)
+
+
+def faulty(algorithm, graph, steps, seed):
+    """A run in which links fail, and its trace."""
+    task = br.tasks.Mean(np.zeros((graph.n, 1)))
+    return br.run(algorithm, graph, task, privacy=NOISE, steps=steps, seed=seed, engine=br.Events(churn=0.25))
+
+
+@pytest.mark.parametrize("algorithm", [br.Averaging(), br.Renoised(tau=0.3), br.PairAveraging()], ids=lambda a: a.name())
+@pytest.mark.parametrize("seed", range(4))
+def test_with_faults_the_claim_is_never_below_the_oracle(algorithm, seed):
+    run = faulty(algorithm, grid(2, 4), 4, seed)
+    theorem, facts = run.accountant().theorem()[0], run.facts()
+    for v in (0, 5):
+        rest = others(8, (v,))
+        truth = exact_losses(algorithm, run.graph, 4, (v,), seed, run.trace)[rest]
+        assert np.all(theorem.losses(facts, (v,))[rest] >= truth - 1e-9)
+
+
+def test_accelerated_gossip_with_faults_falls_back_to_local():
+    """Plain rows do not span what Chebyshev says once links fail: up to 0.84 would be missing."""
+    run = faulty(br.Chebyshev(), grid(2, 4), 4, 0)
+    assert len(run.trace.faults.round) > 0
+    answer = run.epsilon(of=7, seen_by=0)
+    assert "links fail" in answer.why()
+    assert float(answer) == pytest.approx(float(run.epsilon(of=7)))

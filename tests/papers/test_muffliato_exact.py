@@ -1,4 +1,4 @@
-"""Muffliato's printed pairwise loss against the exact one: where the printed one is below the truth (gossip: section 2)."""
+"""Muffliato's printed pairwise loss against the exact one: where the printed one is below the truth."""
 
 import numpy as np
 import pytest

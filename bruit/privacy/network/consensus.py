@@ -20,7 +20,7 @@ from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.graphs.sequence import Butterfly
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network.rows import sequence_rows, stacked_loss
+from bruit.privacy.network.rows import sequence_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
 
 
@@ -37,7 +37,7 @@ class Consensus(Theorem):
         facts.noise_multiplier()
         blocks = self._blocks(facts)
         if int(facts.releases().max(initial=0)) > len(blocks) or len(np.unique(blocks)) < len(blocks):
-            raise PrivacyError("some peer released more than once between two rounds of mixing; that is not this protocol")
+            raise PrivacyError("some peer released more than once between two rounds; that is not this protocol")
         if not any(self._agrees(facts, block) for block in blocks):
             raise PrivacyError(
                 "no round ends in exact consensus on this graph, so each of them is charged like local DP;"
@@ -76,8 +76,7 @@ class Consensus(Theorem):
                 total += _digit_losses(facts.graph, int(block) * self.mixing)[:, observers[0]]
             else:
                 first = int(block) * self.mixing
-                rows = sequence_rows(_after(facts, first), facts.n, self.mixing, observers)
-                total += stacked_loss(rows.values, rows.modulo).loss
+                total += sequence_loss(_after(facts, first), facts.n, self.mixing, observers).loss
         return total
 
     def matrix(self, facts: Facts, progress: object = None) -> Array:

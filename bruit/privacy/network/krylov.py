@@ -16,6 +16,7 @@ Else the same is done in about 30 digits. If even that fails, or would take too 
 1 for every reached peer, and is called so.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -119,6 +120,8 @@ def group_loss(graph: "Graph", observers: Sequence[int] | Ints, steps: int, grou
     ranks = krylov_ranks(graph, span)
     if ranks.total == span.size:
         return float(places.size)
+    if not ranks.consistent:
+        return float(places.size**2)
     with one_blas_thread():
         bases = two_bases(span, ranks)
         if _judged(ranks, *bases, 0)[0] is None and span.size * ranks.total**2 <= LARGEST:
@@ -138,8 +141,13 @@ def nothing_heard(n: int, known: Ints) -> Leverage:
     return Leverage(loss, rank, "exact", Certificate(rank, (rank,), True, 0.0, 0.0, "nothing is heard"))
 
 
-def certified(graph: "Graph", span: KrylovSpan, ranks: Ranks, known: Ints) -> Leverage:
-    """Losses from a described space and its ranks; `known` are the observers whose own rows lie outside the span."""
+def certified(
+    graph: "Graph", span: KrylovSpan, ranks: Ranks, known: Ints, room: Array | None = None
+) -> Leverage:
+    """Losses from a described space and its ranks; `known` are the observers whose own rows lie outside the span.
+
+    room is memory to work in, at least n x rank numbers, for callers who ask again and again.
+    """
     extra = int(known.size)
     values: Array | None
     if ranks.total == span.size:
@@ -147,13 +155,13 @@ def certified(graph: "Graph", span: KrylovSpan, ranks: Ranks, known: Ints) -> Le
         modular = tuple(rank + extra for rank in ranks.modular)
         note = "the rank equals the number of reached peers: everything is exposed"
         certificate = Certificate(ranks.total + extra, modular, True, 0.0, 0.0, note)
-    elif not ranks.consistent or ranks.profile[0] != span.starts.size:
+    elif not ranks.consistent:
         values, certificate = None, Certificate(
             ranks.total + extra, ranks.modular, False, 0.0, 0.0,
             "the ranks modulo the primes contradict each other: 1 is charged to every reached peer",
         )
     else:
-        values, certificate = _judged(ranks, *two_bases(span, ranks), extra)
+        values, certificate = _judged(ranks, *two_bases(span, ranks, room), extra)
         if values is None and span.size * ranks.total**2 <= LARGEST:
             values, certificate = _judged(ranks, *_two_refined(graph, span, ranks), extra)
     loss = np.zeros(graph.n)
@@ -162,11 +170,11 @@ def certified(graph: "Graph", span: KrylovSpan, ranks: Ranks, known: Ints) -> Le
     return Leverage(loss, certificate.rank, "upper bound" if values is None else "exact", certificate)
 
 
-def two_bases(span: KrylovSpan, ranks: Ranks) -> tuple[Basis, Basis]:
-    """The same space twice: starts in both orders, and the projections subtracted jointly or one after the other."""
-    first, second = (_orthonormal(span, ranks.profile, reverse, everywhere=False) for reverse in (False, True))
+def two_bases(span: KrylovSpan, ranks: Ranks, room: Array | None = None) -> tuple[Basis, Basis]:
+    """The same space twice: starts in both orders, coefficients of the recurrence computed or remembered."""
+    first, second = (_recurred(span, ranks.profile, reverse, room) for reverse in (False, True))
     if max(first.error, second.error) > ORTHOGONALITY:
-        first, second = (_orthonormal(span, ranks.profile, reverse, everywhere=True) for reverse in (False, True))
+        first, second = (_orthonormal(span, ranks.profile, reverse) for reverse in (False, True))
     return first, second
 
 
@@ -196,31 +204,43 @@ def _judged(
 
 
 def _two_refined(graph: "Graph", span: KrylovSpan, ranks: Ranks) -> tuple[Basis, Basis]:
-    """Both computations in about 30 digits, with the starts in both orders."""
-    first, second = (refined_basis(graph, span, ranks.profile, reverse) for reverse in (False, True))
+    """Both computations in about 30 digits, the second a little coarser."""
+    first, second = (refined_basis(graph, span, ranks.profile, coarse) for coarse in (False, True))
     return first, second
 
 
-def _orthonormal(span: KrylovSpan, profile: Ints, reverse: bool, everywhere: bool) -> Basis:
-    """Block Lanczos keeping exactly the directions the rank profile allows.
+def _recurred(span: KrylovSpan, profile: Ints, reverse: bool, room: Array | None) -> Basis:
+    """Block Lanczos by the short recurrence, which orthogonalizes W Q_t against Q_t and Q_{t-1} only.
 
-    The short recurrence orthogonalizes W Q_t against Q_t and Q_{t-1} only, which is enough in exact arithmetic; from
-    the first step that must drop directions, or whose remainder is nearly dependent, every step is orthogonalized
-    against everything, by pivoted QR. `everywhere` does so from the beginning.
+    That is enough in exact arithmetic. From the first step that must drop directions, or whose remainder is nearly
+    dependent, every step is orthogonalized against everything, by pivoted QR.
     """
     from bruit.kernels.krylov import recurrence, row_norms
 
-    starts = span.starts[::-1] if reverse else span.starts
-    whole = 1 if everywhere else int(np.count_nonzero(np.diff(profile, prepend=0) == starts.size))
-    blocks = np.empty((whole, span.peers.size, starts.size))
-    blocks[0] = 0.0
-    blocks[0, starts, np.arange(starts.size)] = 1.0
-    matrix = span.matrix
+    matrix, count = span.matrix, span.starts.size
+    whole = int(np.count_nonzero(np.diff(profile, prepend=0) == count))
+    shape = (whole, span.peers.size, count)
+    blocks = np.empty(shape) if room is None else room[: math.prod(shape)].reshape(shape)
+    blocks[0] = _unit_block(span, reverse)
     good = recurrence(matrix.indptr, matrix.indices, matrix.data, span.silent, blocks, whole, reverse)
-    if good * starts.size == profile[-1]:
-        values, error = row_norms(blocks, _signs(blocks.shape[0] * starts.size).reshape(-1, starts.size, 2))
-        return Basis(tuple(blocks), values, 0.0, error)
-    columns, dropped = _completed(span, blocks[:good], profile, twice=not reverse)
+    if good * count < profile[-1]:
+        return _finished(*_completed(span, blocks[:good], profile, twice=not reverse))
+    values, error = row_norms(blocks, _signs(whole * count).reshape(-1, count, 2))
+    return Basis(tuple(blocks) if room is None else (), values, 0.0, error)
+
+
+def _orthonormal(span: KrylovSpan, profile: Ints, reverse: bool) -> Basis:
+    """Block Lanczos with every step orthogonalized against everything."""
+    return _finished(*_completed(span, _unit_block(span, reverse)[None], profile, twice=not reverse))
+
+
+def _unit_block(span: KrylovSpan, reverse: bool) -> Array:
+    block = np.zeros((span.peers.size, span.starts.size))
+    block[span.starts[::-1] if reverse else span.starts, np.arange(span.starts.size)] = 1.0
+    return block
+
+
+def _finished(columns: Array, dropped: float) -> Basis:
     signs = _signs(columns.shape[1])
     error = np.linalg.norm(columns.T @ (columns @ signs) - signs, axis=0).max() / np.sqrt(columns.shape[1])
     return Basis((columns,), np.einsum("ij,ij->i", columns, columns), dropped, float(error))

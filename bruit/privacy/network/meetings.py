@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.modular import PRIMES
-from bruit.privacy.network.rows import meeting_rows, stacked_loss
+from bruit.privacy.network.rows import meeting_loss, stacked_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
 KNOWN = Hypothesis("the observer knows who met whom and when; the meetings did not depend on the data", checked=False)
@@ -33,8 +33,7 @@ class ExactMeetings(Theorem):
         return (one_release(facts), KNOWN, *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        rows = meeting_rows(facts.n, facts.meetings.a, facts.meetings.b, observers)
-        return stacked_loss(rows.values, rows.modulo).loss
+        return meeting_loss(facts.n, facts.meetings.a, facts.meetings.b, observers).loss
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         """All observers from a few passes over the meetings: O(meetings n) a pass, as many as memory asks for."""
@@ -45,14 +44,19 @@ class ExactMeetings(Theorem):
             observers = np.flatnonzero(group == number)
             heard = {kind: _heard(facts, observers, kind) for kind in (0, *PRIMES)}
             for v in observers.tolist():
-                m[:, v] = stacked_loss(heard[0][v], lambda prime, v=v, heard=heard: heard[prime][v].astype(np.int64)).loss
+                found = stacked_loss(heard[0][v], _residues(heard, v))
+                m[:, v] = found.loss if found.status == "exact" else self.losses(facts, (v,))
                 if progress is not None:
                     progress(v + 1, n)
         np.fill_diagonal(m, np.nan)
         return m
 
 
-def _heard(facts: Facts, observers: Array, prime: int) -> dict[int, Array]:
+def _residues(heard: dict[int, dict[int, Array]], observer: int) -> Callable[[int], Ints]:
+    return lambda prime: heard[prime][observer].astype(np.int64)
+
+
+def _heard(facts: Facts, observers: Ints, prime: int) -> dict[int, Array]:
     """Own row and the rows each observer hears, in floats (prime 0) or modulo a prime."""
     n, half = facts.n, (prime + 1) // 2
     state = np.eye(n) if prime == 0 else np.eye(n, dtype=np.int64)

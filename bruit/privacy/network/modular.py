@@ -37,6 +37,7 @@ class Ranks:
     profile: Ints  # (powers,)
     modular: tuple[int, ...]
     proven: bool
+    starts: int
 
     @property
     def total(self) -> int:
@@ -45,8 +46,9 @@ class Ranks:
 
     @property
     def consistent(self) -> bool:
-        """Whether the gains never grow from one power to the next, as those of a Krylov space cannot."""
-        return bool((np.diff(self.profile, n=2, prepend=0) <= 0).all())
+        """Whether the gains start with all starts and never grow from one power to the next, as in any Krylov space."""
+        gains = np.diff(self.profile, prepend=0)
+        return bool(gains[0] == self.starts and (np.diff(gains) <= 0).all())
 
 
 def mixed_words(count: int) -> Words:
@@ -64,42 +66,40 @@ def centered(values: Array, prime: int) -> Array:
     return np.asarray(values - prime * np.floor(values / prime + 0.5))
 
 
-def matrix_rank(residues: Ints, prime: int) -> int:
-    """Rank modulo a prime below 2^24 of any matrix of residues."""
+def matrix_profile(residues: Ints, prime: int, group: int) -> Ints:
+    """Ranks modulo a prime below 2^24 of the first rows of a matrix, after every so many (at most 32) of them."""
     from bruit.kernels.modular import GROUP, insert
 
-    rows = centered(np.asarray(residues, dtype=np.float64), prime)
-    if rows.shape[1] > rows.shape[0]:
-        rows = np.ascontiguousarray(rows)
-    else:
-        rows = np.ascontiguousarray(rows.T)
+    rows = np.ascontiguousarray(centered(np.asarray(residues, dtype=np.float64), prime))
     most = min(rows.shape)
     echelon = np.zeros((most + GROUP, rows.shape[1]))
     columns, groups = np.zeros(most + GROUP, dtype=np.int64), np.zeros((most + GROUP, 3), dtype=np.int64)
     state = np.zeros(2, dtype=np.int64)
-    for first in range(0, rows.shape[0], GROUP):
-        block = rows[first : first + GROUP].copy()
-        insert(block, echelon, columns, groups, state, np.ones(block.shape[0], dtype=bool), float(prime))
-        if state[0] == most:
-            break
-    return int(state[0])
+    ranks = []
+    for first in range(0, rows.shape[0], group):
+        if state[0] < most:
+            block = rows[first : first + group].copy()
+            insert(block, echelon, columns, groups, state, np.ones(block.shape[0], dtype=bool), float(prime))
+        ranks.append(int(state[0]))
+    return np.array(ranks, dtype=np.int64)
 
 
-def joint_ranks(profile_of: Callable[[int], Ints], most: int) -> Ranks:
+def joint_ranks(profile_of: Callable[[int], Ints], most: int, starts: int) -> Ranks:
     """Ask one prime, and the second unless the first already proves the rank to be the largest possible."""
     first = profile_of(PRIMES[0])
     if first[-1] == most:
-        return Ranks(first, (int(first[-1]),), True)
+        return Ranks(first, (int(first[-1]),), True, starts)
     second = profile_of(PRIMES[1])
-    return Ranks(np.maximum(first, second), (int(first[-1]), int(second[-1])), bool(second[-1] == most))
+    both = (int(first[-1]), int(second[-1]))
+    return Ranks(np.maximum(first, second), both, both[1] == most, starts)
 
 
 def krylov_ranks(graph: "Graph", span: KrylovSpan) -> Ranks:
     """Ranks of one observer's Krylov space, certified as joint_ranks says."""
     rows = span.powers * span.starts.size
     # Few rows among many peers: eliminate the rows x rows Gram matrix rather than the rows themselves.
-    wide = span.peers.size > 4 * rows
-    return joint_ranks(lambda prime: (_gram_profile if wide else _row_profile)(graph, span, prime), span.most)
+    profile = _gram_profile if span.peers.size > 4 * rows else _row_profile
+    return joint_ranks(lambda prime: profile(graph, span, prime), span.most, span.starts.size)
 
 
 def _starts(span: KrylovSpan) -> Array:

@@ -5,11 +5,13 @@ On graphs with a translation group one observer tells all. Otherwise every obser
 MUF-3).
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -78,9 +80,30 @@ def pairwise(graph: "Graph", steps: int, *, threads: int = 2, progress: Progress
         return _translated(graph, leverage(graph, [0], steps), progress)
     checked_symmetry(graph)
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        spans = list(_in_order(pool, threads, lambda v: krylov_span(graph, np.array([v]), steps), range(graph.n)))
-        ranks = _all_ranks(graph, steps, spans, pool, threads)
-        return _collected(graph, spans, ranks, pool, threads, progress)
+        work = Work(graph, steps, pool, threads)
+        return _collected(work, _all_ranks(work), progress)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is computed, and by how many threads."""
+
+    graph: "Graph"
+    steps: int
+    pool: ThreadPoolExecutor
+    threads: int
+
+    def span(self, v: int) -> KrylovSpan | None:
+        """The space of one observer: cheap to describe, too large to keep for all."""
+        return krylov_span(self.graph, np.array([v]), self.steps)
+
+    def in_order(self, task: Callable[[int], T], items: Iterable[int]) -> Iterator[T]:
+        """Results in the order of the items, with at most a few pieces of work ahead, so that memory stays flat."""
+        remaining = iter(items)
+        waiting = deque(self.pool.submit(task, item) for item in islice(remaining, 4 * self.threads))
+        while waiting:
+            yield waiting.popleft().result()
+            waiting.extend(self.pool.submit(task, item) for item in islice(remaining, 1))
 
 
 def _translated(graph: "Graph", one: Leverage, progress: Progress | None) -> Pairwise:
@@ -97,84 +120,68 @@ def _translated(graph: "Graph", one: Leverage, progress: Progress | None) -> Pai
     return Pairwise(m, exact, rank, certificate.orthogonality, certificate.disagreement, (certificate.note,))
 
 
-def _collected(
-    graph: "Graph",
-    spans: list[KrylovSpan | None],
-    ranks: list[Ranks | None],
-    pool: ThreadPoolExecutor,
-    threads: int,
-    progress: Progress | None,
-) -> Pairwise:
-    n = graph.n
+def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None) -> Pairwise:
+    graph, n = work.graph, work.graph.n
+    # Fresh memory for every observer would cost a tenth of the time.
+    largest = max((found.total * n for found in ranks if found is not None), default=0)
+    rooms: SimpleQueue[Array] = SimpleQueue()
+    for _ in range(work.threads):
+        rooms.put(np.empty(largest))
 
     def view(v: int) -> Leverage:
-        span, found = spans[v], ranks[v]
-        known = np.array([v])
-        return nothing_heard(n, known) if span is None or found is None else certified(graph, span, found, known)
+        span, found, known = work.span(v), ranks[v], np.array([v])
+        if span is None or found is None:
+            return nothing_heard(n, known)
+        room = rooms.get()
+        try:
+            return certified(graph, span, found, known, room)
+        finally:
+            rooms.put(room)
 
-    transposed = np.empty((n, n))
+    m = np.empty((n, n), order="F")
     exact, rank = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
     orthogonality = disagreement = 0.0
-    notes: set[str] = set()
-    for v, seen in enumerate(_in_order(pool, threads, view, range(n))):
-        transposed[v] = seen.loss
+    notes: list[str] = []
+    for v, seen in enumerate(work.in_order(view, range(n))):
+        m[:, v] = seen.loss
         exact[v], rank[v] = seen.status == "exact", seen.rank
-        if seen.status == "exact":
+        if exact[v]:
             orthogonality = max(orthogonality, seen.certificate.orthogonality)
             disagreement = max(disagreement, seen.certificate.disagreement)
         else:
-            notes.add(f"observer {v}: {seen.certificate.note}")
+            notes.append(f"observer {v}: {seen.certificate.note}")
         if progress is not None:
             progress(v + 1, n)
-    np.fill_diagonal(transposed, np.nan)
-    return Pairwise(np.ascontiguousarray(transposed.T), exact, rank, orthogonality, disagreement, tuple(sorted(notes)))
+    np.fill_diagonal(m, np.nan)
+    return Pairwise(m, exact, rank, orthogonality, disagreement, tuple(notes))
 
 
-def _all_ranks(
-    graph: "Graph", steps: int, spans: list[KrylovSpan | None], pool: ThreadPoolExecutor, threads: int
-) -> list[Ranks | None]:
+def _all_ranks(work: Work) -> list[Ranks | None]:
     """Ranks of every observer; the second prime only for those whom the first does not settle."""
-    bytes_needed = 4 * steps * graph.n * shared_width(graph, steps)
-    if bytes_needed > SHARED_BYTES:
-        return list(_in_order(pool, threads, lambda v: _own_ranks(graph, spans[v]), range(graph.n)))
-    profiles: list[dict[int, Ints]] = [{} for _ in spans]
+    graph, n = work.graph, work.graph.n
+    if 4 * work.steps * n * shared_width(graph, work.steps) > SHARED_BYTES:
+        return list(work.in_order(partial(_own_ranks, work), range(n)))
+    profiles: list[dict[int, Ints]] = [{} for _ in range(n)]
+    most, starts = [-1] * n, np.diff(graph.weights.indptr) - 1
+    unsettled = list(range(n))
     for prime in PRIMES:
-        open_ones = [v for v, span in enumerate(spans) if span is not None and not _settled(span, profiles[v])]
-        if open_ones:
-            work = partial(_shared_profile, shared_rows(graph, steps, prime), spans)
-            found = _in_order(pool, threads, work, open_ones)
-            for v, profile in zip(open_ones, found, strict=True):
-                profiles[v][prime] = profile
-    return [
-        None if span is None else joint_ranks(known.__getitem__, span.most)
-        for span, known in zip(spans, profiles, strict=True)
-    ]
+        if not unsettled:
+            break
+        task = partial(_shared_profile, work, shared_rows(graph, work.steps, prime))
+        for v, (largest, profile) in zip(unsettled, work.in_order(task, unsettled), strict=True):
+            most[v], profiles[v][prime] = largest, profile
+        unsettled = [v for v in unsettled if most[v] > profiles[v][prime].max(initial=-1)]
+    return [None if most[v] < 0 else joint_ranks(profiles[v].__getitem__, most[v], starts[v]) for v in range(n)]
 
 
-def _own_ranks(graph: "Graph", span: KrylovSpan | None) -> Ranks | None:
-    return None if span is None else krylov_ranks(graph, span)
+def _own_ranks(work: Work, observer: int) -> Ranks | None:
+    span = work.span(observer)
+    return None if span is None else krylov_ranks(work.graph, span)
 
 
-def _settled(span: KrylovSpan, profiles: dict[int, Ints]) -> bool:
-    return any(profile[-1] == span.most for profile in profiles.values())
-
-
-def _shared_profile(rows: SharedRows, spans: list[KrylovSpan | None], observer: int) -> Ints:
-    span = spans[observer]
+def _shared_profile(work: Work, rows: SharedRows, observer: int) -> tuple[int, Ints]:
+    """The largest possible rank (-1 when nothing is heard) and the ranks power by power."""
+    span = work.span(observer)
     if span is None:
-        return np.zeros(0, dtype=np.int64)
-    return rows.profile(observer, span.peers[span.starts], span.most)[: span.powers]
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, threads: int, work: Callable[[int], T], items: Iterable[int]
-) -> Iterator[T]:
-    """Results in the order of the items, with at most a few pieces of work ahead, so that memory stays flat."""
-    remaining = iter(items)
-    waiting: list[Future[T]] = [pool.submit(work, item) for item in islice(remaining, 4 * threads)]
-    while waiting:
-        first = waiting.pop(0)
-        wait([first], return_when=FIRST_COMPLETED)
-        yield first.result()
-        for item in islice(remaining, 1):
-            waiting.append(pool.submit(work, item))
+        return -1, np.zeros(0, dtype=np.int64)
+    return span.most, rows.profile(observer, span.peers[span.starts], span.most)[: span.powers]

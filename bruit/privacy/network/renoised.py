@@ -40,6 +40,15 @@ class RenoisedGossip(Theorem):
         own = Hypothesis("one independent noise per message copy, as drawn by the algorithm", checked=True)
         return (once, own, *STANDING)
 
+    def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
+        graph = facts.fixed_graph()
+        if graph is None or graph.group is None:
+            return super().matrix(facts, progress)
+        one = self.losses(facts, (0,))
+        m = np.stack([one[graph.translate(v)] for v in range(graph.n)], axis=1)
+        np.fill_diagonal(m, np.nan)
+        return m
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         tau = self.taper(facts.public)[: facts.steps]
         others = np.setdiff1d(np.arange(facts.n), observers)

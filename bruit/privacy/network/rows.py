@@ -19,9 +19,12 @@ from scipy.linalg import cho_factor, qr, solve_triangular, svd
 
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError, PrivacyError
-from bruit.privacy.network.krylov import AGREEMENT, Certificate, Leverage
-from bruit.privacy.network.modular import PRIMES, centered, matrix_rank
+from bruit.privacy.network.blas import one_blas_thread
+from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Certificate, Leverage
+from bruit.privacy.network.modular import PRIMES, centered, matrix_profile
+from bruit.privacy.network.refined import LARGEST, refined_row_basis
 from bruit.privacy.network.span import checked_observers, checked_steps, neighborhood
+from bruit.privacy.network.wide import Wide, exact_weights, product_of, sparse_slices
 
 if TYPE_CHECKING:
     from bruit.graphs.graph import Graph
@@ -34,16 +37,20 @@ GraphAt = Callable[[int], "Graph"]
 
 Number = TypeVar("Number", Array, Ints)
 
+BLOCK = 8
+"""Rows orthogonalized together in high precision: few, since nearly parallel ones must be told apart in double."""
+
 SURE = 1e-6
 """A smallest pivot of unit rows above this is no accident of rounding."""
 
 
 @dataclass(frozen=True)
 class KnownRows:
-    """Linear forms an observer knows, in floats and modulo primes; the observers' own unit rows come first."""
+    """Linear forms an observer knows: in floats, modulo primes, in 30 digits; the observers' unit rows come first."""
 
     values: Array  # (k, n)
     modulo: Modulo
+    wide: Callable[[], Wide]
     observers: Ints
 
     @property
@@ -52,12 +59,12 @@ class KnownRows:
         return self.values[self.observers.size :]
 
 
-def stacked_loss(rows: Array, modulo: Modulo | None = None) -> Leverage:
+def stacked_loss(rows: Array, modulo: Modulo | None = None, wide: Callable[[], Wide] | None = None) -> Leverage:
     """Losses m(u) of all peers when the rows are known exactly (all noise is the peers' own).
 
     A row with a single entry reveals its peer; that column is then removed from the others (exact, and it helps
-    conditioning). The rest is orthogonalized twice, by pivoted QR and by SVD, keeping as many directions as the
-    certified rank.
+    conditioning). The rest is orthogonalized twice, keeping as many directions as the certified rank: by pivoted QR and
+    by SVD, or, when these cannot decide and `wide` gives the rows in about 30 digits, in that precision.
     """
     rows = np.asarray(rows, dtype=np.float64)
     residues = [] if modulo is None else [np.asarray(modulo(prime), dtype=np.int64) for prime in PRIMES]
@@ -69,13 +76,30 @@ def stacked_loss(rows: Array, modulo: Modulo | None = None) -> Leverage:
     bare, open_rows = _bare(touched)
     columns = reached & ~bare
     cells = np.ix_(open_rows, columns)
-    part = rows[cells]
-    ranks = tuple(matrix_rank(residue[cells], prime) for residue, prime in zip(residues, PRIMES, strict=False))
-    values, certificate = _projected(part, ranks, int(bare.sum()))
+    profiles = [matrix_profile(residue[cells], prime, BLOCK) for residue, prime in zip(residues, PRIMES, strict=False)]
+    revealed = int(bare.sum())
+    with one_blas_thread():
+        values, certificate = _projected(rows[cells], tuple(int(p.max(initial=0)) for p in profiles), revealed)
+        if values is None and profiles and wide is not None and columns.sum() * certificate.rank**2 <= LARGEST:
+            exact = wide()
+            part = Wide(exact.high[cells], exact.low[cells])
+            values, certificate = _refined(part, np.maximum(*profiles), certificate, revealed)
     loss = np.zeros(rows.shape[1])
     loss[bare] = 1.0
     loss[columns] = 1.0 if values is None else values
     return Leverage(loss, certificate.rank, "upper bound" if values is None else "exact", certificate)
+
+
+def _refined(rows: Wide, profile: Ints, tried: Certificate, revealed: int) -> tuple[Array | None, Certificate]:
+    """Losses from two bases in about 30 digits, the second a little coarser."""
+    first, second = (refined_row_basis(rows, profile, BLOCK, coarse) for coarse in (False, True))
+    disagreement = float(np.abs(first.values - second.values).max())
+    error, rank = max(first.error, second.error), int(profile[-1])
+    if not max(disagreement, error, first.dropped, second.dropped) <= AGREEMENT:
+        return None, tried
+    note = f"two computations in 30 digits agree to {disagreement:.0e}"
+    certificate = Certificate(rank + revealed, tried.modular, rank == min(rows.high.shape), error, disagreement, note)
+    return np.minimum(np.maximum(first.values, second.values) + MARGIN * disagreement, 1.0), certificate
 
 
 def _check_rows(rows: Array, residues: list[Ints]) -> None:
@@ -130,19 +154,19 @@ def _projected(rows: Array, ranks: tuple[int, ...], revealed: int) -> tuple[Arra
     note = "two computations agree" if exact else differ
     certificate = Certificate(rank + revealed, modular, proven, float(abs(first.sum() - rank)), disagreement, note)
     larger = np.maximum(first, second)
-    return (np.minimum(larger + disagreement, 1.0) if exact else None), certificate
+    return (np.minimum(larger + MARGIN * disagreement, 1.0) if exact else None), certificate
 
 
 def sequence_loss(graphs: GraphAt, n: int, steps: int, observers: Sequence[int] | Ints) -> Leverage:
     """Losses of all n peers on a public sequence of graphs, in the joint view of the observers."""
     rows = sequence_rows(graphs, n, steps, observers)
-    return stacked_loss(rows.values, rows.modulo)
+    return stacked_loss(rows.values, rows.modulo, rows.wide)
 
 
 def meeting_loss(n: int, a: Ints, b: Ints, observers: Sequence[int] | Ints) -> Leverage:
     """Losses of all n peers given the meetings (a_t, b_t) that happened, in the joint view of the observers."""
     rows = meeting_rows(n, a, b, observers)
-    return stacked_loss(rows.values, rows.modulo)
+    return stacked_loss(rows.values, rows.modulo, rows.wide)
 
 
 def sequence_rows(graphs: GraphAt, n: int, steps: int, observers: Sequence[int] | Ints) -> KnownRows:
@@ -156,6 +180,7 @@ def sequence_rows(graphs: GraphAt, n: int, steps: int, observers: Sequence[int] 
         if graph.n != n:
             raise ConfigError(f"the graph of step {t} has {graph.n} peers, not {n}; a sequence keeps its peers")
     heard = [neighborhood(graph, chosen) for graph in used]
+    own = np.eye(n)[chosen]
 
     def pulled_back(t: int) -> Array:
         block = _unit_columns(n, heard[t])
@@ -178,8 +203,18 @@ def sequence_rows(graphs: GraphAt, n: int, steps: int, observers: Sequence[int] 
             parts.append(block.T.astype(np.int64) % prime)
         return np.concatenate(parts)
 
-    own = np.eye(n)[chosen]
-    return KnownRows(np.concatenate([own, *(pulled_back(t) for t in range(steps))]), modulo, chosen)
+    def wide() -> Wide:
+        weights = {id(graph): sparse_slices(exact_weights(graph), graph.weights, n) for graph in used}
+        blocks = [Wide(own, np.zeros_like(own))]
+        for t in range(steps):
+            block = Wide(_unit_columns(n, heard[t]), np.zeros((n, heard[t].size)))
+            for graph in reversed(used[:t]):
+                block = product_of(weights[id(graph)], block.slices(n))
+            blocks.append(Wide(block.high.T, block.low.T))
+        return Wide(np.concatenate([b.high for b in blocks]), np.concatenate([b.low for b in blocks]))
+
+    values = np.concatenate([own, *(pulled_back(t) for t in range(steps))])
+    return KnownRows(values, modulo, wide, chosen)
 
 
 def _unit_columns(n: int, peers: Ints) -> Array:
@@ -205,8 +240,19 @@ def meeting_rows(n: int, a: Ints, b: Ints, observers: Sequence[int] | Ints) -> K
         forms = np.eye(n, dtype=np.int64)
         return _heard_in_meetings(forms, first, second, watching, lambda x, y: (x + y) * half % prime)
 
+    def wide() -> Wide:
+        state = Wide(np.eye(n), np.zeros((n, n)))
+        heard = [(state.high[watching], state.low[watching])]
+        for x, y in zip(first, second, strict=True):
+            if watching[x] != watching[y]:
+                teller = y if watching[x] else x
+                heard.append((state.high[[teller]], state.low[[teller]]))
+            mean = Wide(state.high[x] / 2, state.low[x] / 2).plus(state.high[y] / 2, state.low[y] / 2)
+            state.high[[x, y]], state.low[[x, y]] = mean.high, mean.low
+        return Wide(np.concatenate([high for high, _ in heard]), np.concatenate([low for _, low in heard]))
+
     values = _heard_in_meetings(np.eye(n), first, second, watching, lambda x, y: (x + y) / 2)
-    return KnownRows(values, modulo, chosen)
+    return KnownRows(values, modulo, wide, chosen)
 
 
 def _heard_in_meetings(

@@ -25,14 +25,15 @@ from bruit.trace import Faults, Meetings
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
 CHANNELS = Hypothesis("messages are encrypted between the two peers that exchange them", checked=False)
 PUBLIC = Hypothesis("graph, weights, schedule, number of steps and dropouts do not depend on the data", checked=False)
-STANDING = (HONEST, CHANNELS, PUBLIC)
+REAL = Hypothesis("numbers are real: rounding of messages and the lattice of the noise are not accounted", checked=False)
+STANDING = (HONEST, CHANNELS, PUBLIC, REAL)
 
 
 @dataclass(frozen=True)
 class Facts:
     """What a theorem may look at. `sigma` is the mechanism's absolute standard deviation, `constants` the declared
     Lipschitz, smoothness and strong-convexity constants of the task (None if there are none), `phases` how many
-    protocols share the ledger."""
+    protocols share the ledger, `grain` how far the lattice may move a release, in units of the sensitivity."""
 
     graph: Graph | GraphSequence
     steps: int
@@ -45,6 +46,7 @@ class Facts:
     constants: Any = None
     public: Any = None
     phases: int = 1
+    grain: float = 0.0
 
     @property
     def n(self) -> int:

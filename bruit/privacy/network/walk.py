@@ -4,6 +4,8 @@ Between two visits to the observers the token moves through noisy non-expansive 
 the released token is mu-GDP with mu = sqrt(E(s)) / z, E the path energy: squared slopes of the greatest convex
 minorant of the partial sums (walk:F-2). Segments compose: X_uv = sum of E over segments, in local-DP units.
 The observer is assumed to know the whole walk. Silent steps must carry noise too.
+Rounding a gradient to the lattice of its noise moves it by at most `grain` sensitivities, so a step may expand by that
+much: all shifts of a segment in which u contributes grow by the grain, and E by 2 grain k + grain^2 length.
 """
 
 from __future__ import annotations
@@ -76,22 +78,29 @@ class RealizedWalk(Theorem):
         flags[facts.ledger.column("clock")[facts.data_lines()]] = True
         return flags
 
+    def _lattice(self, facts: Facts) -> Array:
+        """What rounding to the lattice adds to the energy of a peer that contributed  # (n,)."""
+        count = facts.releases()
+        return np.where(count > 0, 2 * facts.grain * count + facts.grain**2 * len(facts.meetings.b), 0.0)
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.kernels.walk import energies
 
         watching = np.zeros(facts.n, bool)
         watching[list(observers)] = True
-        return np.asarray(energies(facts.meetings.b, self._contributions(facts), watching))
+        found = np.asarray(energies(facts.meetings.b, self._contributions(facts), watching))
+        return np.where(found > 0, found + self._lattice(facts), 0.0)
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         from bruit.kernels.walk import energies
 
-        flags, path = self._contributions(facts), facts.meetings.b
+        flags, path, more = self._contributions(facts), facts.meetings.b, self._lattice(facts)
         m = np.empty((facts.n, facts.n))
         watching = np.zeros(facts.n, bool)
         for v in range(facts.n):
             watching[v] = True
-            m[:, v] = energies(path, flags, watching)
+            found = energies(path, flags, watching)
+            m[:, v] = np.where(found > 0, found + more, 0.0)
             watching[v] = False
             if progress is not None:
                 progress(v + 1, facts.n)

@@ -12,7 +12,7 @@ from bruit.privacy.network.modular import (
     _row_profile,
     joint_ranks,
     krylov_ranks,
-    matrix_rank,
+    matrix_profile,
     shared_rows,
     shared_width,
 )
@@ -31,7 +31,7 @@ GRAPHS = [
 
 
 def plain_profile(graph: Graph, observer: int, steps: int, prime: int) -> list[int]:
-    """Ranks of e_v and all rows up to each power, by Gauss elimination over Python integers; the row e_v is not counted."""
+    """Ranks of e_v and all rows up to each power, by elimination over Python integers; e_v not counted."""
     n, residues = graph.n, [int(r) for r in graph.residues(prime)]
     indptr, indices = graph.weights.indptr, graph.weights.indices
     rows = [[int(i == observer) for i in range(n)]]
@@ -96,7 +96,7 @@ def test_flint_agrees() -> None:
             left, right = rng.integers(0, prime, (k, r)), rng.integers(0, prime, (r, n))
             product = np.array((left.astype(object) @ right.astype(object)) % prime, dtype=np.int64)
             expected = flint.nmod_mat(k, n, [int(x) for x in product.ravel()], prime).rank()
-            assert matrix_rank(product, prime) == expected
+            assert matrix_profile(product, prime, 32)[-1] == expected
 
 
 @given(
@@ -109,7 +109,7 @@ def test_small_integer_matrices(rows: list[list[int]]) -> None:
     """Entries so small that no minor can be a multiple of the prime: the modular rank is the rank."""
     matrix = np.array(rows, dtype=np.int64)
     expected = plain_rank(rows, PRIMES[0])
-    assert matrix_rank(matrix % PRIMES[0], PRIMES[0]) == expected
+    assert matrix_profile(matrix % PRIMES[0], PRIMES[0], 5)[-1] == expected
     assert expected == np.linalg.matrix_rank(matrix.astype(float))
 
 
@@ -127,16 +127,17 @@ def test_the_second_prime_is_asked_only_without_a_proof() -> None:
         asked.append(prime)
         return np.array([2, 4, 5 if prime == PRIMES[0] else 6])
 
-    unsettled = joint_ranks(profile, 8)
+    unsettled = joint_ranks(profile, 8, 2)
     assert asked == list(PRIMES)
     assert (unsettled.total, unsettled.modular, unsettled.proven) == (6, (5, 6), False)
     asked.clear()
-    settled = joint_ranks(profile, 5)
+    settled = joint_ranks(profile, 5, 2)
     assert asked == [PRIMES[0]]
     assert (settled.total, settled.modular, settled.proven) == (5, (5,), True)
 
 
 def test_gains_of_a_krylov_space_never_grow() -> None:
-    assert joint_ranks(lambda _: np.array([3, 6, 8, 8]), 8).consistent
-    assert not joint_ranks(lambda _: np.array([3, 5, 8, 8]), 8).consistent
-    assert not joint_ranks(lambda _: np.array([3, 7, 8, 8]), 8).consistent
+    assert joint_ranks(lambda _: np.array([3, 6, 8, 8]), 8, 3).consistent
+    assert not joint_ranks(lambda _: np.array([3, 5, 8, 8]), 8, 3).consistent
+    assert not joint_ranks(lambda _: np.array([3, 7, 8, 8]), 8, 3).consistent
+    assert not joint_ranks(lambda _: np.array([2, 4, 6, 8]), 8, 3).consistent

@@ -1,0 +1,56 @@
+"""Averaging among a million peers: a round against one pass over the memory an exchange must touch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import bruit as br
+from benchmarks.timing import Answer, Goal, interleaved, main
+from bruit.algorithms.averaging import Averaging, State
+from bruit.graphs import Graph, regular, torus
+from bruit.tasks import Mean
+
+D, ROUNDS = 10, 10
+
+
+def touched(graph: Graph) -> int:
+    """Bytes of one exchange: every message and every weight is read once, every new value written once."""
+    return graph.weights.nnz * (8 * D + 8 + 4) + 8 * D * graph.n
+
+
+def compare(answer: Answer, graph: Graph, repeats: int) -> float:
+    """Adds the rows of one graph; the ratio of a fused round to the copy of as many bytes as it touches."""
+    task = Mean.uniform(graph.n, D, 1)
+    source, target = np.ones(16 << 20), np.empty(16 << 20)
+    x = task.values
+    seconds = interleaved(
+        {
+            "copy": lambda: np.copyto(target, source),
+            "scipy": lambda: graph.weights @ x,
+            "generic": lambda: br.run(br.Averaging(), graph, task, steps=ROUNDS, evaluate_every=0),
+            "start": lambda: br.run(br.Averaging(), graph, task, steps=0, evaluate_every=0),
+            "fused": lambda: Averaging().fused_rounds(State(x), graph, ROUNDS, None),
+        },
+        repeats,
+    )
+    bandwidth = 16 * len(source) / seconds["copy"]
+    floor, fused = touched(graph) / bandwidth, seconds["fused"] / ROUNDS
+    answer.add(f"{graph.name}: copy bandwidth", bandwidth / 1e9, "GB/s")
+    answer.add(f"{graph.name}: floor, {touched(graph) / 1e6:.0f} MB at that speed", floor * 1e3, "CPU ms a round")
+    answer.add(f"{graph.name}: scipy product alone", seconds["scipy"] * 1e3, "CPU ms a round")
+    answer.add(f"{graph.name}: br.run", (seconds["generic"] - seconds["start"]) / ROUNDS * 1e3, "CPU ms a round")
+    answer.add(f"{graph.name}: fused, {ROUNDS} rounds", fused * 1e3, "CPU ms a round")
+    return fused / floor
+
+
+def measure(quick: bool = False) -> Answer:
+    answer = Answer(f"Averaging, d = {D}, degree 6: how near is a round to memory speed?")
+    side = 30 if quick else 100
+    for graph in (regular(side**3, 6, seed=1), torus(side, side, side)):
+        ratio = compare(answer, graph, 3)
+        answer.goals.append(Goal(f"{graph.name}: times one pass over the memory of an exchange", ratio, 4))
+    return answer
+
+
+if __name__ == "__main__":
+    main(measure)

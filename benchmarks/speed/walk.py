@@ -1,0 +1,89 @@
+"""G4: a million private steps of a token walk on logistic losses, against a plain numpy loop that does the same."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+import bruit as br
+from benchmarks.timing import Answer, Goal, interleaved, main
+from bruit.algorithms.schedules import row_cumulative
+from bruit.graphs import Graph, erdos_renyi
+from bruit.randomness import Replay
+from bruit.tasks import Logistic, Records
+
+RECORDS, RATE = 8, 0.1
+NOISE = br.Gaussian(clip=1.0, sigma=1.0)
+LABELS = {
+    "loop": "numpy loop, PCG64 noise", "same": "numpy loop, the same noise", "generic": "br.run, generic",
+    "fused": "br.run, fused",
+}  # fmt: skip
+
+
+def numpy_loop(graph: Graph, task: Logistic, steps: int, dice: Replay | None = None) -> object:
+    """Gradient of the holder's records, clipping, noise, a random neighbor; one peer at a time, as one writes it first.
+
+    The noise comes from numpy's PCG64, or from dice: cryptographic, and rounded to the mechanism's lattice.
+    """
+    block, rng, at = task.records.blocks[0], np.random.default_rng(0), 0
+    x, indptr, indices, law = np.zeros(task.dim), graph.weights.indptr, graph.weights.indices, row_cumulative(graph)
+    for hop in range(steps):
+        features, targets = block.features[at], block.targets[at]
+        slopes = (np.tanh(features @ x / 2) - targets) / 2
+        gradient = slopes @ features / len(targets)
+        norm = sqrt(gradient @ gradient)
+        if norm > NOISE.clip:
+            gradient *= NOISE.clip / norm
+        if dice is None:
+            x -= RATE * (gradient + NOISE.sigma * rng.standard_normal(task.dim))
+        else:
+            snapped = np.trunc(gradient / NOISE.spacing) * NOISE.spacing
+            x -= RATE * (snapped + NOISE.noise(dice, np.array([at]), hop, 0, task.dim)[0])
+        low, high = indptr[at], indptr[at + 1]
+        at = indices[min(low + law[low:high].searchsorted(rng.random()), high - 1)]
+    return x
+
+
+def task_of(peers: int, d: int) -> Logistic:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(peers * RECORDS, d))
+    targets = np.where(rng.random(len(features)) < 0.5, 1.0, -1.0)
+    return Logistic(Records.of(features, targets, np.repeat(np.arange(peers), RECORDS), rows="unit"))
+
+
+def compare(answer: Answer, graph: Graph, d: int, few: int, total: int) -> None:
+    """Adds the rows of one dimension, and its goals if it has any."""
+    task = task_of(graph.n, d)
+
+    def run(engine: br.Bulk, steps: int) -> br.Run:
+        return br.run(br.WalkSGD(RATE), graph, task, privacy=NOISE, steps=steps, evaluate_every=0, engine=engine)
+
+    seconds = interleaved(
+        {
+            "loop": lambda: numpy_loop(graph, task, few),
+            "same": lambda: numpy_loop(graph, task, few, Replay(0)),
+            "generic": lambda: run(br.Bulk(), few),
+            "fused": lambda: run(br.Bulk(fused=True), total),
+        },
+        5,
+    )
+    for name, label in LABELS.items():
+        answer.add(f"d = {d}: {label}", seconds[name] / (total if name == "fused" else few) * 1e9, "CPU ns a step")
+    ratio = seconds["loop"] / few / (seconds["fused"] / total)
+    answer.add(f"d = {d}: fused against the loop with PCG64 noise", ratio, "times faster")
+    if d == 8:
+        answer.goals.append(Goal(f"d = 8, {total} steps: times faster than the PCG64 loop", ratio, 100, at_least=True))
+        answer.goals.append(Goal("d = 8: CPU s for 10^6 steps", seconds["fused"] / total * 1e6, 0.12))
+
+
+def measure(quick: bool = False) -> Answer:
+    answer = Answer("G4: how fast does a private token walk?")
+    graph = erdos_renyi(2048, c=1.5, seed=1)
+    for d, steps in ((8, 10**6), (100, 10**5)):
+        compare(answer, graph, d, 1000, steps // (10 if quick else 1))
+    return answer
+
+
+if __name__ == "__main__":
+    main(measure)

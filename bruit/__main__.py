@@ -1,0 +1,5 @@
+"""`python -m bruit` is the command `bruit`."""
+
+from bruit.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Real peers: who they are, where they are, and what each of them remembers."""

@@ -1,0 +1,1 @@
+"""The documentation, and the two scripts that write parts of it."""

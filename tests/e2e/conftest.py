@@ -1,0 +1,73 @@
+"""The command line in this process: `bruit("run", "x.toml")` gives exit code, standard output and standard error."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bruit import cli
+
+MEAN = """\
+graph = "ring:6"
+steps = 4
+seed = 3
+
+[task]
+kind = "mean"
+dim = 2
+
+[algorithm]
+name = "averaging"
+
+[privacy]
+sigma = 1.5
+"""
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as strict JSON: NaN and Infinity are no JSON."""
+
+        def refuse(token: str) -> None:
+            raise AssertionError(f"{token} is not JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+
+@pytest.fixture
+def bruit(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["bruit", *map(str, words)])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def mean(tmp_path) -> Path:
+    """A small experiment: six peers on a ring average."""
+    path = tmp_path / "mean.toml"
+    path.write_text(MEAN)
+    return path
+
+
+@pytest.fixture
+def saved(bruit, mean) -> Path:
+    """The folder of a run of it."""
+    assert bruit("run", mean, "--out", "x.run").code == 0
+    return Path("x.run")
