@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def run(
     door = TaskDoor(task, privacy, dice, ledger, phase)
     job = Job(
         algorithm, graph, door, dice, steps, ledger, watched, task.evaluate, every, progress, given,
-        None if after is None else after.state,
+        None if after is None else deepcopy(after.state),  # engines write states in place
     )  # fmt: skip
     outcome = engine.execute(job)
     return Run(

@@ -18,6 +18,8 @@ def replay(first: Run, task: Task | None = None, progress: Progress | None = Non
 
     A run from the command line carries its experiment and needs no task; others are given theirs.
     """
+    if first.phase:
+        raise ConfigError("this run goes on from an earlier one, whose states its trace does not hold; replay that one")
     if task is None:
         if not first.experiment:
             raise ConfigError("this run does not say where its data came from; give its task to replay it")

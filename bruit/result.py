@@ -112,7 +112,7 @@ class Run:
         missing = [parent for parent in target.parents if not parent.exists()]
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as draft:
+            with tempfile.TemporaryDirectory(None, f".{target.name}.", target.parent, True) as draft:
                 self._write(Path(draft) / "new")
                 _swap(Path(draft), target)
         except OSError as error:

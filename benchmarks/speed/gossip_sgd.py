@@ -19,7 +19,7 @@ def bare_loop(graph: Graph, task: Softmax, rounds: int) -> Array:
     features, weights = block.features, np.ascontiguousarray(block.weights)
     truth = np.zeros((*block.targets.shape, task.outputs))
     np.put_along_axis(truth, block.targets.astype(np.int64)[:, :, None], 1.0, axis=2)
-    x = np.zeros((graph.n, task.dim))
+    x: Array = np.zeros((graph.n, task.dim))
     for _ in range(rounds):
         scores = features @ x.reshape(graph.n, task.outputs, -1).swapaxes(1, 2)
         scores -= scores.max(axis=2, keepdims=True)
@@ -28,7 +28,7 @@ def bare_loop(graph: Graph, task: Softmax, rounds: int) -> Array:
         scores -= truth
         scores *= weights[:, :, None]
         x -= RATE * (scores.swapaxes(1, 2) @ features).reshape(x.shape)
-        x = graph.weights @ x
+        x = np.asarray(graph.weights @ x)
     return x
 
 
@@ -49,7 +49,7 @@ def measure(quick: bool = False) -> Answer:
         ratio = seconds["library"] / seconds["bare"]
         answer.add(f"{peers} peers: bare numpy", seconds["bare"] / rounds * 1e3, "CPU ms a round")
         answer.add(f"{peers} peers: br.run", seconds["library"] / rounds * 1e3, "CPU ms a round")
-        answer.add(f"{peers} peers: of which the manifest (digest of the records)", seconds["describe"] * 1e3, "CPU ms a run")
+        answer.add(f"{peers} peers: of which digest of the records", seconds["describe"] * 1e3, "CPU ms a run")
         answer.add(f"{peers} peers: largest difference", difference, "")
         answer.goals.append(Goal(f"{peers} peers, {rounds} rounds: times the bare loop", ratio, goal))
     return answer

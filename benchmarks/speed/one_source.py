@@ -27,10 +27,9 @@ def task_of(peers: int) -> Logistic:
     return Logistic(Records.of(features, targets, np.repeat(np.arange(peers), RECORDS), rows="unit"))
 
 
-def machine_peer(graph: Graph, task: Logistic, rounds: int, algorithm: br.GossipSGD | None = None) -> Array:
+def machine_peer(graph: Graph, task: Logistic, rounds: int) -> Array:
     """Peer 0 as a machine, fed with the rounds of its neighbors; everything but the network."""
-    algorithm = br.GossipSGD(RATE) if algorithm is None else algorithm
-    dice, nobody = Replay(0), np.zeros(0)
+    algorithm, dice, nobody = br.GossipSGD(RATE), Replay(0), np.zeros(0)
     door = TaskDoor(task, NOISE, dice, Ledger(graph.n))
     public = algorithm.prepare(graph, rounds)
     seat = Seat(0, algorithm, graph, door, dice, rounds, public, Faults.none(), nobody, nobody.astype(np.int64))
@@ -59,7 +58,7 @@ def hand_written_peer(graph: Graph, task: Logistic, rounds: int) -> Array:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer(f"G9: what does one source cost? Gossip SGD, logistic, d = {D}, {RECORDS} records, degree 4, private")
+    answer = Answer(f"G9: what does one source cost? Private gossip SGD, logistic, d = {D}, {RECORDS} records")
     peers, rounds = 2048, 20
     graph, task = regular(peers, 4, seed=1), task_of(peers)
     few, alone = 50 if quick else 200, task_of(20)

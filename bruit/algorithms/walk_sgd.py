@@ -118,9 +118,12 @@ def _noise(door: TaskDoor, path: Ints, step: Ints, may: Bools) -> Array:
 
 def _record(door: TaskDoor, path: Ints, step: Ints, may: Bools) -> None:
     """The ledger lines of all hops: contributions first, then the silent ones if they carry noise."""
-    clock = np.arange(len(path))
-    door.ledger.record(path[may], step[may], clock[may], Exact() if door.mechanism is None else door.mechanism.event())
-    if door.sigma > 0 and not may.all():
+    clock, data = np.arange(len(path)), Exact() if door.mechanism is None else door.mechanism.event()
+    if may.all():
+        door.ledger.record(path, step, clock, data)
+        return
+    door.ledger.record(path[may], step[may], clock[may], data)
+    if door.sigma > 0:
         door.ledger.record(path[~may], step[~may], clock[~may], Mask(float(door.sigma)))
 
 

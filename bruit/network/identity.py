@@ -239,7 +239,7 @@ def _warn_if_open(path: Path) -> None:
 
 def _write_secret(path: Path, content: bytes) -> None:
     """Write a file whole, never readable by others, not even while it is being written."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             stream.write(content)

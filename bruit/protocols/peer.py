@@ -127,7 +127,8 @@ class PeerMachine(Machine):
         if type(envelope.number) is not int or envelope.number < 0:
             raise RemoteProtocolError(f"peer {sender} numbered its message {envelope.number!r}")
         if envelope.row is not None if envelope.kind in EMPTY else not fits(envelope.row, self._like):
-            raise RemoteProtocolError(f"peer {sender} sent a {envelope.kind} whose content cannot be: {envelope.row!r}")
+            wanted = "nothing" if envelope.kind in EMPTY else "one row of finite numbers of the agreed types and widths"
+            raise RemoteProtocolError(f"peer {sender} sent a message of kind {envelope.kind} that holds not {wanted}")
 
     def wake(self, now: float) -> list[Effect]:
         if self.state is None or self._calls >= len(self.seat.calls):

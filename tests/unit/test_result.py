@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.engines.replay import lines
+from bruit.engines.replay import flat, lines
 from bruit.graphs import butterfly, from_matrix, grid, ring
 from bruit.testing import small_task
 
@@ -86,6 +86,21 @@ def test_a_replay_on_other_data_disagrees(tmp_path):
     folder = br.run(br.Averaging(), ring(4), small_task(4), steps=2).save(tmp_path / "x.run")
     with pytest.raises(br.ConformanceError, match="estimates differ"):
         br.replay(br.load(folder), br.tasks.Mean(np.ones((4, 3))))
+
+
+def test_a_later_phase_cannot_be_replayed_alone():
+    first = br.run(br.Averaging(), ring(4), small_task(4), steps=2)
+    second = br.run(br.Averaging(), ring(4), small_task(4), steps=2, after=first)
+    with pytest.raises(br.ConfigError, match="goes on from an earlier one"):
+        br.replay(second, small_task(4))
+
+
+@pytest.mark.parametrize("algorithm", [br.Averaging(), br.PairAveraging(), br.WalkSGD()], ids=repr)
+def test_a_phase_leaves_the_earlier_one_as_it_was(algorithm):
+    first = br.run(algorithm, ring(4), small_task(4), steps=3)
+    before = flat(first.state).copy()
+    br.run(algorithm, ring(4), small_task(4), steps=3, seed=2, after=first)
+    assert np.array_equal(flat(first.state), before)
 
 
 def test_metrics():
