@@ -20,12 +20,16 @@ from bruit.mechanisms import Gaussian
 from bruit.privacy.account import Summary
 from bruit.privacy.guarantee import Epsilon, Status
 from bruit.result import Run
+from bruit.tasks.task import Constants
 from bruit.whole_files import write_whole
 
 
 def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int | None, sigma: float | None,
-                      sensitivity: float, seed: int) -> Run:  # fmt: skip
-    """A protocol without data: its ledger and meetings come from a rehearsal on blank values."""
+                      sensitivity: float, seed: int, smoothness: float | None = None) -> Run:  # fmt: skip
+    """A protocol without data: its ledger and meetings come from a rehearsal on blank values.
+
+    `smoothness` declares that losses are convex, that smooth, and that gradients never reach half the sensitivity.
+    """
     if sigma is None:
         raise ConfigError("say how much noise: --sigma, the standard deviation of what each peer adds")
     if not sigma > 0:
@@ -39,7 +43,12 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
     parameters = dict(_setting(text) for text in settings)
     noise = PrivacySection.model_validate({"sigma": sigma})
     chosen, horizon = build_algorithm(algorithm, parameters, graph, steps, noise)
-    return rehearse(chosen, graph, Gaussian(clip=sensitivity / 2, sigma=sigma), horizon, seed)
+    blank = rehearse(chosen, graph, Gaussian(clip=sensitivity / 2, sigma=sigma), horizon, seed)
+    if smoothness is not None:
+        if not 0 < smoothness < math.inf:
+            raise ConfigError(f"the smoothness must be finite and positive, found {smoothness:g}")
+        blank.constants = Constants(sensitivity / 2, smoothness, 0.0, "declared")
+    return blank
 
 
 def _setting(text: str) -> tuple[str, Any]:

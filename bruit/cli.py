@@ -190,6 +190,7 @@ def epsilon(
     steps: Annotated[int | None, typer.Option(help="Rounds, hops or units of time.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
     sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
+    smoothness: Annotated[float | None, typer.Option(help="Declare convex losses this smooth (walks).")] = None,
     of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
     seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
     delta: Delta = 1e-6,
@@ -212,7 +213,7 @@ def epsilon(
     if folder is not None:
         subject = load(folder)
     else:
-        subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0)
+        subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0, smoothness)
     if matrix is not None:
         check_place(matrix)
     status: Status = "published" if published else "proven"
@@ -235,14 +236,14 @@ def graph(
 
     Example: bruit graph torus:16x16
     """
-    from bruit.listing import graph_facts
+    from bruit.listing import fact_text, graph_facts
 
     facts = graph_facts(name)
     if as_json:
         emit_json(facts)
         return
     for key, value in facts.items():
-        say(f"{key:>28}  {value}")
+        say(f"{key:>28}  {fact_text(value)}")
 
 
 @app.command("list")

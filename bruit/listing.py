@@ -64,6 +64,19 @@ def listing(what: str) -> dict[str, str]:
     return kinds[what]()
 
 
+def fact_text(value: Any) -> str:
+    """One fact as a person reads it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {fact_text(part)}" for key, part in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return " x ".join(map(str, value))
+    return "none" if value is None else str(value)
+
+
 def graph_facts(name: str) -> dict[str, Any]:
     """Peers, links, degrees, diameter, spectral gap, mixing time, validity."""
     found = named_graph(name)

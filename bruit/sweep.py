@@ -61,6 +61,7 @@ def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
             {key: value for (key, _), value in zip(grid, values, strict=True)}
             | {"seed": changed["seed"]}
             | {name: result.metrics.last(name) for name in result.metrics.names()}
+            | result.references
             | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
             | {"epsilon_local": summary.local_epsilon, "delta": delta, "status": summary.status}
         )
@@ -74,9 +75,17 @@ def to_table(rows: list[dict[str, Any]]) -> Table:
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:
-        cells = (row.get(name, "") for name in names)
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in cells))
+        table.add_row(*(_cell(row.get(name, "")) for name in names))
+    if len(rows) > 1:
+        table.add_section()
+        numbers = {name: [row[name] for row in rows if isinstance(row.get(name), float)] for name in names}
+        means = {name: sum(found) / len(found) for name, found in numbers.items() if len(found) == len(rows)}
+        table.add_row(*("mean" if name == names[0] else _cell(means.get(name, "")) for name in names))
     return table
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def to_csv(rows: list[dict[str, Any]], path: Path) -> None:

@@ -2,7 +2,7 @@
 
     y_{w->v} = x_w + N(0, tau_t^2 sigma^2),   x_v <- W_vv x_v + sum_w W_vw y_{w->v}
 
-tau_t = tau for the first half of the rounds, then shrinks by (1 - gap) on a fixed graph, so that the last messages leave
+tau_t = tau for the first half of the rounds, then shrinks by (1 - gap) on a fixed graph, so that late messages leave
 no un-averaged noise behind; sigma is the standard deviation of the release itself.
 Learns: the mean of the noisy values, with a few percent more variance.  Shows: y_{w->v} to v only; one independent
 noise per copy (a noise shared by copies is not covered).  Spec: gossip:MUF-X1.

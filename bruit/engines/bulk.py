@@ -102,9 +102,9 @@ class _Story:
             state = job.algorithm.fused_rounds(state, graph, job.steps, self.public)
             self.trace.messages = job.steps * len(links.senders)
         elif isinstance(schedule, Walk):
-            meetings = job.meetings()
-            state = job.algorithm.fused_walk(state, meetings.b, job.door)
-            self.trace.meetings, self.trace.messages = meetings, int(np.count_nonzero(meetings.a != meetings.b))
+            path = schedule.path(graph, job.steps, job.dice)
+            state = job.algorithm.fused_walk(state, path, job.door)
+            self.trace = _Redrawn(job, int(np.count_nonzero(path[1:] != path[:-1])))
         else:
             state, total = job.algorithm.fused_pairs(state, graph, job.steps, job.dice) or (None, 0)
             self.trace = _Redrawn(job, 2 * total)

@@ -95,8 +95,8 @@ def view_forms(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0,
     given: Trace | None = None,
 ) -> tuple[Forms, Meetings]:
-    """The linear forms that the observers see, their own releases and noises included; and the meetings drawn (or those of
-    a given trace, with its faults)."""
+    """The linear forms that the observers see, their own releases and noises included; and the meetings drawn (or
+    those of a given trace, with its faults)."""
     if not algorithm.linear:
         raise ConfigError(f"{algorithm.name()} does not claim to be linear, so its views have no linear forms")
     count = _execute(algorithm, graph, steps, observers, seed, 1, given)[0]

@@ -75,11 +75,12 @@ class Step:
 
     def input(self, kind: str, sender: int, sequence: int, payload: bytes) -> None:
         """Remember what the peer is about to react to; sequences of one sender are 1, 2, 3, ... without gap."""
+        sender, sequence = int(sender), int(sequence)
         due = self.last_sequence(sender) + 1
         if sequence != due:
             raise LocalProtocolError(f"input {sequence} of peer {sender} was to be recorded where {due} is due; drop "
                                      f"duplicates and refuse gaps before, see last_sequence")  # fmt: skip
-        content = (str(kind), int(sender), int(sequence), bytes(payload))
+        content = (str(kind), sender, sequence, bytes(payload))
         self._write("INSERT INTO inputs (kind, sender, sequence, payload, seal) VALUES (?, ?, ?, ?, ?)", content)
         self._new_heard[sender] = sequence
         self._inputs += 1
@@ -97,9 +98,9 @@ class Step:
 
     def send(self, to: int, payload: bytes) -> int:
         """Put a message into the outbox and return its place; it can leave once the step has ended."""
-        sequence = self.next_sequence(to)
+        to, sequence = int(to), self.next_sequence(to)
         self._effects += 1
-        content = (int(to), sequence, bytes(payload))
+        content = (to, sequence, bytes(payload))
         self._write("INSERT INTO outbox (receiver, sequence, payload, seal) VALUES (?, ?, ?, ?)", content)
         self._new_sent[to] = sequence
         return sequence

@@ -110,10 +110,11 @@ def _manifest(table: Table, choices: Preparation, note: str, public: int, unused
         words.append("column means and scales: those of the held-out records, of no peer's; standardized numbers are "
                      f"clipped to [-{STANDARD_LIMIT:g}, {STANDARD_LIMIT:g}]")
     if choices.components is not None:
-        words.append(f"the first {choices.components} principal directions of the held-out records (their labels unseen)")
+        words.append(f"the first {choices.components} principal directions of the held-out records, labels unseen")
     words += ["the names of columns, the set of labels, the number of peers and of records each holds", note]
     rows = {"unit": "each record divided by its norm, intercept included: norm at most 1", "none": "as they are"}
     return {"data": {"name": table.name, "sha256": table.sha256, "file_sha256": table.file_sha256,
                      "notes": list(table.notes)},
-            "split": choices.split, "seed": choices.seed, "test": choices.test, "standardize": choices.standardize, "components": choices.components,
+            "split": choices.split, "seed": choices.seed, "test": choices.test, "standardize": choices.standardize,
+            "components": choices.components,
             "rows": rows[choices.rows], "intercept": True, "unused_records": unused, "public": words}

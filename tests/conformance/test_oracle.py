@@ -37,7 +37,10 @@ def test_exact_accountants_equal_the_oracle(algorithm, graph, observers):
     assert np.allclose(claimed(algorithm, graph, 4, observers)[rest], truth, atol=1e-8)
 
 
-@pytest.mark.parametrize("sequence", [butterfly(8), butterfly(12), butterfly(8, relabel=2), given([ring(6), star(6), path(6)])])
+SEQUENCES = [butterfly(8), butterfly(12), butterfly(8, relabel=2), given([ring(6), star(6), path(6)])]
+
+
+@pytest.mark.parametrize("sequence", SEQUENCES, ids=lambda sequence: sequence.name)
 @pytest.mark.parametrize("observers", [(0,), (2, 5)])
 def test_changing_graphs_equal_the_oracle(sequence, observers):
     rest = others(sequence.n, observers)
@@ -91,7 +94,7 @@ def faulty(algorithm, graph, steps, seed):
     return br.run(algorithm, graph, task, privacy=NOISE, steps=steps, seed=seed, engine=br.Events(churn=0.25))
 
 
-@pytest.mark.parametrize("algorithm", [br.Averaging(), br.Renoised(tau=0.3), br.PairAveraging()], ids=lambda a: a.name())
+@pytest.mark.parametrize("algorithm", [br.Averaging(), br.Renoised(tau=0.3), br.PairAveraging()], ids=repr)
 @pytest.mark.parametrize("seed", range(4))
 def test_with_faults_the_claim_is_never_below_the_oracle(algorithm, seed):
     run = faulty(algorithm, grid(2, 4), 4, seed)

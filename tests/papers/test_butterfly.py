@@ -28,7 +28,10 @@ def test_exact_average_after_one_round_per_digit():
     assert np.allclose(br.run(br.Averaging(), butterfly(12), task, steps=3).estimates, 5.5)
 
 
-@pytest.mark.parametrize(("bit", "rdp", "epsilon"), [(0, 0.8, 4.305841), (5, 0.025, 0.6481051), (10, 0.00078125, 0.1015799)])
+TWENTY_ROUNDS = [(0, 0.8, 4.305841), (5, 0.025, 0.6481051), (10, 0.00078125, 0.1015799)]
+
+
+@pytest.mark.parametrize(("bit", "rdp", "epsilon"), TWENTY_ROUNDS)
 def test_gradient_descent_over_twenty_rounds(bit, rdp, epsilon):
     """gossip:MUF-X2 examples: T = 20, alpha = 2, sensitivity 1, sigma = 5, delta = 1e-6."""
     m = losses(br.GossipSGD(mixing=11), butterfly(2048), 220, (0,))[2**bit]
@@ -51,7 +54,8 @@ def test_rounds_without_consensus_are_charged_one():
     cut = losses(br.GossipSGD(mixing=3), butterfly(8), 5, (0,))
     assert np.allclose(cut, whole / 2 + 1)
     task = br.tasks.Mean(np.zeros((8, 1)))
-    faulty = br.run(br.GossipSGD(mixing=3), butterfly(8), task, privacy=NOISE, steps=30, engine=br.Events(churn=0.05), seed=2)
+    world = br.Events(churn=0.05)
+    faulty = br.run(br.GossipSGD(mixing=3), butterfly(8), task, privacy=NOISE, steps=30, engine=world, seed=2)
     accountant = faulty.accountant()
     broken = np.unique(faulty.trace.faults.round // 3)
     assert 0 < len(broken) < 10

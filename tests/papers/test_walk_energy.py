@@ -1,4 +1,6 @@
-"""Realized-walk accounting against the source's worked example, an independent quadratic program, and a counter-example."""
+"""Realized-walk accounting against the source's worked example and an independent quadratic program."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -55,7 +57,7 @@ def test_worked_example_of_rw6(u, v, options, energy, epsilon):
      ([0, 0, 1, 1, 0, 1, 0, 0, 0, 0], 1.125)],
 )  # fmt: skip
 def test_path_energy_of_the_source(shifts, energy):
-    """walk:F-2 worked examples; peer 0 contributes where the shift is 1, peer 1 elsewhere, peer 2 watches at the end."""
+    """walk:F-2 worked examples; peer 0 contributes where the shift is 1, peer 1 elsewhere, peer 2 watches last."""
     path = np.array([0 if s else 1 for s in shifts] + [2])
     assert energies(path, np.ones(len(path), bool), watch(3, [2]))[0] == pytest.approx(energy, rel=1e-12)
 
@@ -111,7 +113,7 @@ def test_rounding_to_the_lattice_is_charged():
             ):
                 hull.pop()
             hull.append(j)
-        return sum((sums[b] - sums[a]) ** 2 / (b - a) for a, b in zip(hull, hull[1:], strict=False))
+        return sum((sums[b] - sums[a]) ** 2 / (b - a) for a, b in pairwise(hull))
 
     assert energy(grown) == pytest.approx(energy(points) + 2 * eta * s.sum() + eta**2 * len(s))
 

@@ -25,7 +25,7 @@ from bruit.trace import Faults, Meetings
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
 CHANNELS = Hypothesis("messages are encrypted between the two peers that exchange them", checked=False)
 PUBLIC = Hypothesis("graph, weights, schedule, number of steps and dropouts do not depend on the data", checked=False)
-REAL = Hypothesis("numbers are real: rounding of messages and the lattice of the noise are not accounted", checked=False)
+REAL = Hypothesis("numbers are real: rounding of messages and the noise's lattice are not accounted", checked=False)
 STANDING = (HONEST, CHANNELS, PUBLIC, REAL)
 
 
