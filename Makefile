@@ -24,7 +24,7 @@ fast: $(VENV)/dev lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 lint: $(VENV)/dev
-	$(BIN)/ruff check bruit tests benchmarks
+	$(BIN)/ruff check bruit tests docs benchmarks
 	$(BIN)/mypy
 
 bench: $(VENV)/dev
