@@ -42,16 +42,18 @@ class Goal:
     def met(self) -> bool:
         return self.found >= self.bound if self.at_least else self.found <= self.bound
 
-    def __str__(self) -> str:
+    def says(self, judged: bool) -> str:
+        """The goal in one line; a quick run has smaller cases than the goal speaks of and is not judged by it."""
         sign, verdict = (">=" if self.at_least else "<="), ("met" if self.met else "NOT met")
-        return f"{verdict}: {self.text}: {self.found:.3g} (goal {sign} {self.bound:g})"
+        return f"{verdict if judged else 'not judged'}: {self.text}: {self.found:.3g} (goal {sign} {self.bound:g})"
 
 
 @dataclass
 class Answer:
-    """The table of one question: rows of (what, number, unit), and its goals."""
+    """The table of one question: rows of (what, number, unit), and its goals; `quick` runs are not judged."""
 
     question: str
+    quick: bool = False
     rows: list[tuple[str, float, str]] = field(default_factory=list)
     goals: list[Goal] = field(default_factory=list)
 
@@ -60,16 +62,17 @@ class Answer:
 
     def __str__(self) -> str:
         lines = [f"  {what:<58} {number:>12.4g} {unit}" for what, number, unit in self.rows]
-        return "\n".join([self.question, *lines, *(f"  {goal}" for goal in self.goals)])
+        return "\n".join([self.question, *lines, *(f"  {goal.says(not self.quick)}" for goal in self.goals)])
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         rows = [{"what": what, "number": number, "unit": unit} for what, number, unit in self.rows]
         goals = [
-            {"text": goal.text, "found": goal.found, "bound": goal.bound, "at_least": goal.at_least, "met": goal.met}
+            {"text": goal.text, "found": goal.found, "bound": goal.bound, "at_least": goal.at_least,
+             "met": None if self.quick else goal.met}
             for goal in self.goals
-        ]
-        return {"question": self.question, "rows": rows, "goals": goals}
+        ]  # fmt: skip
+        return {"question": self.question, "quick": self.quick, "rows": rows, "goals": goals}
 
 
 def main(measure: Callable[[bool], Answer]) -> None:

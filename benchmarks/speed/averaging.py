@@ -44,7 +44,7 @@ def compare(answer: Answer, graph: Graph, repeats: int) -> float:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer(f"Averaging, d = {D}, degree 6: how near is a round to memory speed?")
+    answer = Answer(f"Averaging, d = {D}, degree 6: how near is a round to memory speed?", quick)
     side = 30 if quick else 100
     for graph in (regular(side**3, 6, seed=1), torus(side, side, side)):
         ratio = compare(answer, graph, 3)

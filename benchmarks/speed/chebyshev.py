@@ -44,7 +44,7 @@ def compare(answer: Answer, graph: Graph, d: int, repeats: int) -> float:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("G5: how fast are 20 Chebyshev steps?")
+    answer = Answer("G5: how fast are 20 Chebyshev steps?", quick)
     size = 10_000 if quick else 100_000
     side = 100 if quick else 316
     for graph in (erdos_renyi(size, c=1, seed=1), torus(side, side)):

@@ -32,7 +32,7 @@ def cpu_seconds(script: str) -> float:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("G11: how cold is a cold start?")
+    answer = Answer("G11: how cold is a cold start?", quick)
     found: dict[str, list[float]] = {name: [] for name in SCRIPTS}
     for turn in range(3 if quick else 6):
         for name, script in SCRIPTS.items():

@@ -14,7 +14,7 @@ from bruit.privacy.network.pairwise import pairwise
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("G3: how fast is the exact loss?")
+    answer = Answer("G3: how fast is the exact loss?", quick)
     peers = 512 if quick else 2048
     graph = erdos_renyi(peers, c=1.5, seed=1)
     cpu, wall = time.process_time(), time.perf_counter()

@@ -33,7 +33,7 @@ def bare_loop(graph: Graph, task: Softmax, rounds: int) -> Array:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("Gossip SGD, softmax on digits, degree 4: what does the library cost on top of the arithmetic?")
+    answer = Answer("Gossip SGD, softmax on digits, degree 4: what does the library add to the arithmetic?", quick)
     for peers, split, rounds, goal in ((100, "iid", 100, 3.0), (1000 if quick else 10_000, "replicate:15", 10, 2.0)):
         graph = regular(peers, 4, seed=1)
         task = Softmax.load("digits", peers=peers, split=split)

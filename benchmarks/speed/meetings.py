@@ -23,7 +23,7 @@ def plain_loop(graph: Graph, x: Array, count: int) -> None:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("G6: how fast do pairs meet?")
+    answer = Answer("G6: how fast do pairs meet?", quick)
     graph, total, few = erdos_renyi(2048, c=1.5, seed=1), 10**6 if quick else 10**8, 10**4
     task, values = Mean.uniform(graph.n, 1, 1), np.random.default_rng(0).random(graph.n)
     wide = Mean.uniform(graph.n, 8, 1)

@@ -12,7 +12,7 @@ WIDTH = 1024
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("G8: how fast is noise?")
+    answer = Answer("G8: how fast is noise?", quick)
     rows = 500 if quick else 4000
     lanes, dice, rng, count = np.arange(rows), Replay(0), np.random.default_rng(0), rows * WIDTH
     few, exact = rows // 10, br.DiscreteGaussian(clip=1.0, sigma=1.0)

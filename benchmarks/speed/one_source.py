@@ -11,7 +11,7 @@ from bruit.arrays import Array
 from bruit.graphs import Graph, regular
 from bruit.privacy.ledger import Ledger
 from bruit.protocols.machine import Envelope
-from bruit.protocols.peer import PeerMachine, Seat
+from bruit.protocols.peer import Seat, peer_machine
 from bruit.randomness import Replay
 from bruit.tasks import Logistic, Records
 from bruit.trace import Faults
@@ -33,7 +33,7 @@ def machine_peer(graph: Graph, task: Logistic, rounds: int) -> Array:
     door = TaskDoor(task, NOISE, dice, Ledger(graph.n))
     public = algorithm.prepare(graph, rounds)
     seat = Seat(0, algorithm, graph, door, dice, rounds, public, Faults.none(), nobody, nobody.astype(np.int64))
-    machine, row = PeerMachine(seat), np.ones((1, D))
+    machine, row = peer_machine(seat), np.ones((1, D))
     neighbors = graph.neighbors(0).tolist()
     machine.begin(0.0)
     for number in range(rounds):
@@ -58,7 +58,7 @@ def hand_written_peer(graph: Graph, task: Logistic, rounds: int) -> Array:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer(f"G9: what does one source cost? Private gossip SGD, logistic, d = {D}, {RECORDS} records")
+    answer = Answer(f"G9: what does one source cost? Private gossip SGD, logistic, d = {D}, {RECORDS} records", quick)
     peers, rounds = 2048, 20
     graph, task = regular(peers, 4, seed=1), task_of(peers)
     few, alone = 50 if quick else 200, task_of(20)

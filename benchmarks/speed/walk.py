@@ -79,7 +79,7 @@ def compare(answer: Answer, graph: Graph, d: int, few: int, total: int) -> None:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("G4: how fast does a private token walk?")
+    answer = Answer("G4: how fast does a private token walk?", quick)
     graph = erdos_renyi(2048, c=1.5, seed=1)
     for d, steps in ((8, 10**6), (100, 10**5)):
         compare(answer, graph, d, 10_000, steps // (10 if quick else 1))

@@ -224,12 +224,16 @@ class Links:
 
 @dataclass(frozen=True)
 class Inbox:
-    """What a batch of peers received in one exchange; `own` is what each lane itself had said."""
+    """What a batch of peers received in one exchange; `own` is what each lane itself had said.
+
+    `late` holds flows W_ij (m_j - m_i) of earlier exchanges that arrive only now; mixing adds them.
+    """
 
     links: Links
     rows: Rows
     each: bool
     own: Rows
+    late: Array | None = None
 
     @property
     def senders(self) -> Ints:
@@ -253,6 +257,10 @@ class Inbox:
 
     def mix(self, own: Array | None = None) -> Array:
         """sum_j W_ij row_j, with the lane's own row taken from `own` when given (it never traveled)."""
+        mixed = self._mixed(own)
+        return mixed if self.late is None else mixed + self.late
+
+    def _mixed(self, own: Array | None) -> Array:
         if own is None and not self.each and self.links.full is not None:
             return cast(Array, self.links.full @ self.rows)
         mine: Array = self.own if own is None else own

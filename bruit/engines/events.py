@@ -20,7 +20,8 @@ from bruit.engines.engine import Engine, Job, Metrics, Outcome
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.graphs import Graph
 from bruit.protocols.machine import Effect, Envelope, Met, Send, WakeAt
-from bruit.protocols.peer import PeerMachine, Seat
+from bruit.protocols.meetings import MeetingPeer
+from bruit.protocols.peer import PeerMachine, Seat, peer_machine
 from bruit.trace import Faults, Meetings, Received, Trace
 
 
@@ -70,7 +71,7 @@ class _World:
     def _machine(self, peer: int, faults: Faults, calls: Meetings) -> PeerMachine:
         job = self.job
         earlier = None if job.states is None else take(job.states, np.array([peer]))
-        return PeerMachine(Seat(peer, job.algorithm, job.graph, job.door, job.dice, job.steps, self.public, faults,
+        return peer_machine(Seat(peer, job.algorithm, job.graph, job.door, job.dice, job.steps, self.public, faults,
                                 calls.time, calls.b, earlier))  # fmt: skip
 
     def _absences(self) -> Bools:
@@ -117,8 +118,9 @@ class _World:
         self.carry_out(now, peer, self._guarded(now, peer, None))
 
     def delivered(self, now: float, peer: int, sender: int, envelope: Envelope) -> None:
-        if envelope.kind == "offer" and self.absent(peer, now):
-            self.carry_out(now, peer, self.machines[peer].refuse(sender, envelope))
+        machine = self.machines[peer]
+        if envelope.kind == "offer" and isinstance(machine, MeetingPeer) and self.absent(peer, now):
+            self.carry_out(now, peer, machine.refuse(sender, envelope))
             return
         if envelope.kind == "token" and self.absent(peer, now):
             self.push(float(int(now) + 1), peer, sender, envelope)

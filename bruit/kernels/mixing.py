@@ -25,6 +25,7 @@ from bruit.graphs import Graph
 REGISTER = 32  # bytes of one vector register
 LINE = 64  # bytes of one cache line
 WIDEST = 4  # registers in a row of a tile
+MANY = 1 << 14  # peers whose widest tiles no longer fit in cache
 
 
 @intrinsic
@@ -122,7 +123,7 @@ def mix(graph: Graph, value: Array, scale: Array, rest: Array, single: bool = Fa
     number: Any = np.float32 if single else np.float64
     matrix, d = graph.weights, value.shape[1]
     weights, scale, rest = (np.ascontiguousarray(part, number) for part in (matrix.data, scale, rest))
-    wide = _width(d, np.dtype(number).itemsize)
+    wide = _width(graph.n, d, np.dtype(number).itemsize)
     registers = (0,) * (wide * np.dtype(number).itemsize // REGISTER)
     last, before = np.empty(value.shape), np.empty(value.shape)
     lefts = list(range(0, d, wide))
@@ -141,10 +142,14 @@ def mix(graph: Graph, value: Array, scale: Array, rest: Array, single: bool = Fa
     return last, before
 
 
-def _width(d: int, size: int) -> int:
-    """Columns of a tile: rows of whole registers, as many as d columns need and at most the widest."""
+def _width(n: int, d: int, size: int) -> int:
+    """Columns of a tile: rows of whole registers, as few as d needs and at most the widest.
+
+    When several tiles are needed anyway, those of many peers are half as wide: two of them fit in a shared cache.
+    """
     lanes = REGISTER // size
-    return lanes * min(WIDEST, -(-d // lanes))
+    needed = -(-d // lanes)
+    return lanes * min(needed, WIDEST if n <= MANY or needed <= WIDEST else WIDEST // 2)
 
 
 def _aligned(n: int, wide: int, number: Any) -> NDArray[Any]:

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "post"]
+Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "ask", "go", "stop", "post"]
+Alarm = Literal["call", "round", "offer", "reply", "token"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,11 @@ class Send:
 
 @dataclass(frozen=True)
 class WakeAt:
-    """Call `wake` at that time."""
+    """Call `wake` with the same alarm and number at that time: the peer's own clock, or the end of its patience."""
 
     time: float
+    alarm: Alarm = "call"
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,20 @@ class Met:
 
 
 @dataclass(frozen=True)
+class Missed:
+    """This peer went on without `other` in exchange `number`; "late" when what was missed was made up for later."""
+
+    other: int
+    number: int
+    late: bool = False
+
+
+@dataclass(frozen=True)
 class Done:
     """This peer has nothing more to do."""
 
 
-Effect = Send | WakeAt | Met | Done
+Effect = Send | WakeAt | Met | Missed | Done
 
 
 class Machine(ABC):
@@ -71,4 +83,4 @@ class Machine(ABC):
     def receive(self, now: float, sender: int, envelope: Envelope) -> list[Effect]: ...
 
     @abstractmethod
-    def wake(self, now: float) -> list[Effect]: ...
+    def wake(self, now: float, alarm: Alarm = "call", number: int = 0) -> list[Effect]: ...

@@ -19,7 +19,7 @@ from bruit.experiment import rehearse
 from bruit.graphs import from_edges, ring
 from bruit.privacy.ledger import Ledger
 from bruit.protocols.machine import Envelope, Met, Send
-from bruit.protocols.peer import PeerMachine, Seat
+from bruit.protocols.peer import Seat, peer_machine
 from bruit.randomness import Replay
 from bruit.tasks import Mean
 from bruit.trace import Faults
@@ -159,7 +159,7 @@ class AnyMessages(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.machine = PeerMachine(seat(0, self.algorithm, calls=self.calls))
+        self.machine = peer_machine(seat(0, self.algorithm, calls=self.calls))
         self.machine.begin(0.0)
 
     def memory(self) -> Any:
@@ -221,14 +221,14 @@ TestAnyMessages, TestAnyMeetings, TestAnyTokens, TestAnyPosts, TestAnyCopies = (
 
 def test_messages_before_the_beginning_are_the_drivers_mistake():
     with pytest.raises(LocalProtocolError, match="before it began"):
-        PeerMachine(seat(0, br.Averaging())).receive(0.0, 1, Envelope("round", 0, np.ones((1, 2))))
+        peer_machine(seat(0, br.Averaging())).receive(0.0, 1, Envelope("round", 0, np.ones((1, 2))))
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_meetings_are_whole_whatever_order_messages_arrive_in(data):
     """Messages of four peers, delivered in any order, some twice: the result is that of the meetings one by one."""
-    machines = [PeerMachine(seat(peer, br.PairAveraging(), calls=3)) for peer in range(4)]
+    machines = [peer_machine(seat(peer, br.PairAveraging(), calls=3)) for peer in range(4)]
     for machine in machines:
         machine.begin(0.0)
     values = np.concatenate([machine.state.value for machine in machines])

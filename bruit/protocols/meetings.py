@@ -1,0 +1,138 @@
+"""Meetings between two peers: offer / answer / reply, or offer / busy.
+
+An offer carries no value: who declines it must not have learned anything, or the loss would exceed that of the
+meetings that took place. The callee is bound from answer to reply, and a repeated message gets the same reaction, so
+nobody is left with half a meeting. When patience ends the caller turns elsewhere (a late answer still completes the
+meeting, with the values of that moment, since the callee is still bound), and the callee is free again (a late reply is
+then applied as the flow (m_caller - what I answered) / 2, so that the mean is kept).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bruit.algorithms.messages import Inbox, Links
+from bruit.protocols.machine import Alarm, Effect, Envelope, Met, Missed, Send
+from bruit.protocols.peer import PeerMachine, Seat
+
+
+class MeetingPeer(PeerMachine):
+    """One peer of a pairwise algorithm."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("offer", "answer", "busy", "reply")
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._answers: dict[int, Envelope] = {}  # the last reaction to each caller, to repeat it word for word
+        self._offered: tuple[int, int] | None = None  # whom this peer has called, and its how-manieth call that is
+        self._open: set[tuple[int, int]] = set()  # calls it no longer waits for, but whose answer would still count
+        self._promised: tuple[int, int] | None = None  # whose call it has answered and still waits to hear
+        self._owed: dict[tuple[int, int], Any] = {}  # what it answered to callers it no longer waits for
+        self._later: list[tuple[int, Envelope]] = []  # answers that came while it was bound
+
+    @property
+    def waiting(self) -> bool:
+        return self._offered is not None or self._promised is not None
+
+    def begin(self, now: float) -> list[Effect]:
+        self._start(False)
+        return self._next_call()
+
+    def _ring(self, now: float, alarm: Alarm, number: int) -> list[Effect]:
+        if alarm == "call":
+            return self._call(now)
+        if alarm == "offer" and self._offered is not None and self._offered[1] == number:
+            self._open.add(self._offered)
+            missed = Missed(self._offered[0], number)
+            self._offered = None
+            return [missed, *self._catch_up(now)]
+        if alarm == "reply" and self._promised is not None and self.count == number:
+            caller, exchange = self._promised
+            self._owed[self._promised] = self._answers[caller].row
+            self._promised = None
+            return [Missed(caller, exchange), *self._catch_up(now)]
+        return []
+
+    def _call(self, now: float) -> list[Effect]:
+        number, partner = self._calls, int(self.seat.partners[self._calls])
+        self._calls += 1
+        following = self._next_call()
+        if self.waiting:
+            return following
+        self._offered = (partner, number)
+        return [*following, Send(partner, Envelope("offer", number)), *self._patience(now, "offer", number)]
+
+    def _handle(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+        self._check_neighbor(sender)
+        if envelope.kind == "offer":
+            return self._on_offer(now, sender, envelope)
+        if envelope.kind == "answer":
+            return self._on_answer(now, sender, envelope)
+        if envelope.kind == "reply":
+            return self._on_reply(now, sender, envelope)
+        if self._offered == (sender, envelope.number):
+            self._offered = None
+        self._open.discard((sender, envelope.number))
+        return self._catch_up(now)
+
+    def _meet(self, partner: int, row: Any) -> None:
+        links = Links.of_meetings(self.ids, np.array([partner]))
+        inbox = Inbox(links, row, False, self._mine(partner))
+        self.count += 1
+        self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
+
+    def _on_offer(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+        known = self._answers.get(sender)
+        if known is not None and envelope.number <= known.number:
+            return [Send(sender, known)] if envelope.number == known.number else []
+        if self.waiting:
+            return self.refuse(sender, envelope)
+        self._promised = (sender, envelope.number)
+        self._answers[sender] = Envelope("answer", envelope.number, self._mine(sender))
+        effects: list[Effect] = [Met(sender, envelope.number), Send(sender, self._answers[sender])]
+        return effects + self._patience(now, "reply", self.count)
+
+    def refuse(self, sender: int, envelope: Envelope) -> list[Effect]:
+        """Decline an offer for good: a repetition of it is declined too, or the caller would be left behind."""
+        known = self._answers.get(sender)
+        if known is None or known.number < envelope.number:
+            self._answers[sender] = Envelope("busy", envelope.number)
+        return [Send(sender, self._answers[sender])] if self._answers[sender].number == envelope.number else []
+
+    def _on_answer(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+        exchange = (sender, envelope.number)
+        if self._offered != exchange and exchange not in self._open:
+            return []
+        if self._promised is not None:
+            self._later.append((sender, envelope))
+            return []
+        if self._offered == exchange:
+            self._offered = None
+        self._open.discard(exchange)
+        reply = Envelope("reply", envelope.number, self._mine(sender))
+        self._meet(sender, envelope.row)
+        return [Send(sender, reply), *self._catch_up(now)]
+
+    def _on_reply(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+        exchange = (sender, envelope.number)
+        if self._promised == exchange:
+            self._promised = None
+            self._meet(sender, envelope.row)
+            return self._catch_up(now)
+        said = self._owed.pop(exchange, None)
+        if said is None or not (self.seat.algorithm.linear and isinstance(said, np.ndarray)):
+            return []
+        nobody = Links.of_meetings(self.ids, np.array([sender])).without(np.array([True]))
+        inbox = Inbox(nobody, envelope.row[:0], False, said, (envelope.row - said) / 2)
+        self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
+        return [Missed(sender, envelope.number, late=True)]
+
+    def _catch_up(self, now: float) -> list[Effect]:
+        """Take up the answers that came while this peer was bound."""
+        effects: list[Effect] = []
+        while self._later and self._promised is None:
+            sender, envelope = self._later.pop(0)
+            effects += self._on_answer(now, sender, envelope)
+        return effects

@@ -1,0 +1,114 @@
+"""Rounds between peers: everybody speaks to all neighbors, and absorbs when all of them were heard.
+
+Nobody stops a run: when patience ends, the peer goes on with those it heard, gives the weight of the others to itself,
+and does not wait for them again until they speak of the present. The mean is kept all the same, because an exchange is
+a flow W_ij (m_j - m_i): what arrives late is applied late, once, against what this peer had said in that exchange.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bruit.algorithms.messages import Inbox, Links, join, take
+from bruit.errors import RemoteProtocolError
+from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Missed, Send
+from bruit.protocols.peer import ONE, PeerMachine, Seat
+
+
+class RoundPeer(PeerMachine):
+    """One peer of a synchronous algorithm."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("round",)
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__(seat)
+        self._heard: dict[int, dict[int, Any]] = {}
+        self._away: set[int] = set()
+        self._owed: dict[tuple[int, int], tuple[float, Any]] = {}  # (round, neighbor): weight, what this peer had said
+        self._late: Any = None  # flows that arrived after their round
+        self._said: Any = None
+
+    def _around(self, number: int) -> Links:
+        """This peer's links in one round, without those known to be dead."""
+        links = Links.of_peer(self._graph(number), self.seat.me)
+        a, b = self.seat.faults.in_round(number)
+        lost = np.concatenate((b[a == self.seat.me], a[b == self.seat.me]))
+        return links.without(np.isin(links.senders, lost)) if len(lost) else links
+
+    def begin(self, now: float) -> list[Effect]:
+        self._links = self._around(0)
+        self._start(self.seat.steps == 0)
+        return self._speak(now) + self._go_on(now) if self.seat.steps else [Done()]
+
+    def _speak(self, now: float) -> list[Effect]:
+        self._said = self._say(self._links)
+        sends: list[Effect] = [
+            Send(int(peer), Envelope("round", self.count, take(self._said.rows, ONE + (k if self._said.each else 0))))
+            for k, peer in enumerate(self._links.senders)
+        ]
+        return sends + self._patience(now, "round", self.count)
+
+    def _handle(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+        number = envelope.number
+        if number >= self.seat.steps:
+            raise RemoteProtocolError(f"peer {sender} sent round {number} of {self.seat.steps}")
+        if sender not in self._around(number).senders:
+            raise RemoteProtocolError(f"peer {sender} is no neighbor of peer {self.seat.me} in round {number}")
+        if number < self.count:
+            return self._make_up(sender, envelope)
+        self._away.discard(sender)
+        self._heard.setdefault(number, {}).setdefault(sender, envelope.row)
+        return self._go_on(now) if number == self.count else []
+
+    def _ring(self, now: float, alarm: Alarm, number: int) -> list[Effect]:
+        if number != self.count or self.count >= self.seat.steps:
+            return []
+        heard = self._heard.get(number, {})
+        self._away |= {int(peer) for peer in self._links.senders if int(peer) not in heard}
+        return self._go_on(now)
+
+    def _make_up(self, sender: int, envelope: Envelope) -> list[Effect]:
+        """A message of a past round that this peer had gone on without: its flow enters the next mixing."""
+        owed = self._owed.pop((envelope.number, sender), None)
+        if owed is None:
+            return []
+        weight, said = owed
+        flow = weight * (envelope.row - said)
+        self._late = flow if self._late is None else self._late + flow
+        return [Missed(sender, envelope.number, late=True)]
+
+    def _go_on(self, now: float) -> list[Effect]:
+        """Close as many rounds as can be closed; a peer that was away catches up here."""
+        effects: list[Effect] = []
+        while self.count < self.seat.steps:
+            heard = self._heard.get(self.count, {})
+            missing = [int(peer) for peer in self._links.senders if int(peer) not in heard]
+            if any(peer not in self._away for peer in missing):
+                break
+            effects += [Missed(peer, self.count) for peer in missing]
+            inbox = self._inbox(heard, missing)
+            self._heard.pop(self.count, None)
+            self.count += 1
+            last = self.count == self.seat.steps
+            if not last:
+                self._links = self._around(self.count)
+            self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, last))
+            effects += [Done()] if last else self._speak(now)
+        return effects
+
+    def _inbox(self, heard: dict[int, Any], missing: list[int]) -> Inbox:
+        links, said = self._links, self._said
+        own = take(said.rows, ONE) if not said.each else None
+        for peer in missing:
+            if isinstance(own, np.ndarray):
+                self._owed[self.count, peer] = (float(links.weights[links.senders == peer][0]), own)
+        complete = np.sort(np.append(self._graph(self.count).neighbors(self.seat.me), self.seat.me))
+        links = links.without(np.isin(links.senders, missing)) if missing else links
+        late, self._late = self._late, None
+        if said.each:
+            empty = take(said.rows, ONE[:0])
+            return Inbox(links, join([heard[int(j)] for j in links.senders] or [empty]), True, None, late)
+        rows = join([heard.get(int(j), own) if j != self.seat.me else own for j in complete])
+        return Inbox(links, rows, False, own, late)
