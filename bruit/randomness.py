@@ -147,11 +147,17 @@ class Replay(Dice):
 
 @final
 class Secure(Dice):
-    """Dice nobody can throw again: the key comes from the operating system, stays in memory and is never shown."""
+    """Dice nobody else can throw: the key comes from the operating system and is never shown.
 
-    def __init__(self) -> None:
+    A peer that must survive a crash keeps the key in its journal and gives it back here: the same address then has the
+    same noise, so that nothing already released is ever drawn anew.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
         super().__init__()
-        self.__key = os.urandom(16)
+        if key is not None and len(key) != 16:
+            raise ConfigError(f"secure dice need a key of 16 bytes, found {len(key)}")
+        self.__key = os.urandom(16) if key is None else key
 
     def _secret(self) -> bytes:
         return self.__key

@@ -78,7 +78,7 @@ class Chebyshev(Algorithm[State]):
             return state
         gamma = np.full(steps, public.gamma)
         gamma[0] = 1.0
-        return State(*mix(graph, state.value, gamma, 1.0 - gamma, single=True))
+        return State(*mix(graph.weights, state.value, gamma, 1.0 - gamma, single=True))
 
     def guarantees(self) -> tuple[Theorem, ...]:
         return ExactGossip(accelerated=True), PublishedGossip()

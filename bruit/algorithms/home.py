@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError, LocalProtocolError
 from bruit.mechanisms.mechanism import Mechanism
 from bruit.privacy.events import Exact, Mask
-from bruit.privacy.ledger import Ledger
+from bruit.privacy.ledger import Budget, Ledger
 from bruit.randomness import Dice
 from bruit.tasks.task import Task
 
@@ -48,6 +48,10 @@ class Door(ABC):
     @abstractmethod
     def sigma(self) -> float:
         """Standard deviation of the noise each release carries; 0 without mechanism."""
+
+    def with_ledger(self, ledger: Ledger) -> Door:
+        """The same door, writing into another ledger: each real peer keeps its own."""
+        raise LocalProtocolError("this door keeps no ledger of its own")
 
     @abstractmethod
     def value(self, at: Address) -> Array:
@@ -95,6 +99,10 @@ class TaskDoor(Door):
     dice: Dice
     ledger: Ledger
     run: int = 0
+    budget: Budget | None = None
+
+    def with_ledger(self, ledger: Ledger) -> Door:
+        return replace(self, ledger=ledger)
 
     @property
     def dim(self) -> int:
@@ -108,8 +116,18 @@ class TaskDoor(Door):
         if self.mechanism is None:
             self.ledger.record(at.ids, at.steps, at.clock, Exact())
             return raw
-        self.ledger.record(at.ids, at.steps, at.clock, self.mechanism.event())
+        event = self.mechanism.event()
+        if self.budget is not None and not all(self.budget.allows(self.ledger, int(u), event) for u in at.ids):
+            return self._silence(at, raw.shape[1])
+        self.ledger.record(at.ids, at.steps, at.clock, event)
         return self.mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
+
+    def _silence(self, at: Address, width: int) -> Array:
+        """The budget is spent: the full noise, which others' guarantees may rely on, and no data."""
+        if self.mechanism is None:
+            return np.zeros((len(at.ids), width))
+        self.ledger.record(at.ids, at.steps, at.clock, Mask(self.mechanism.sigma))
+        return self.mechanism.noise(self.dice, at.ids, at.steps, at.use, width, self.run)
 
     def value(self, at: Address) -> Array:
         return self._release(at, self.task.value(at.ids))

@@ -18,14 +18,47 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from bruit.arrays import Array, Ints
-from bruit.graphs import Graph
 
 REGISTER = 32  # bytes of one vector register
 LINE = 64  # bytes of one cache line
 WIDEST = 4  # registers in a row of a tile
 MANY = 1 << 14  # peers whose widest tiles no longer fit in cache
+
+
+class _Rows:
+    """Writes arithmetic on rows of `count` vector registers into a function under construction."""
+
+    def __init__(self, builder: Any, bits: int, count: int) -> None:
+        self.builder, self.bytes, self.count, self.lanes = builder, bits // 8, count, 8 * REGISTER // bits
+        self.kind = ir.VectorType(ir.FloatType() if bits == 32 else ir.DoubleType(), self.lanes)
+        self.zero = ir.Constant(self.kind, [0.0] * self.lanes)
+        shape, name = ir.FunctionType(self.kind, [self.kind] * 3), f"llvm.fma.v{self.lanes}f{bits}"
+        self._fma = cgutils.get_or_insert_function(builder.module, shape, name)
+
+    def splat(self, number: Any) -> Any:
+        none, zeros = ir.Constant(self.kind, ir.Undefined), [0] * self.lanes
+        one = self.builder.insert_element(none, number, ir.Constant(ir.IntType(32), 0))
+        return self.builder.shuffle_vector(one, none, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), zeros))
+
+    def _place(self, base: Any, row: Any, part: int) -> Any:
+        word = ir.IntType(64)
+        offset = self.builder.mul(row, ir.Constant(word, self.count * self.lanes))
+        offset = self.builder.add(offset, ir.Constant(word, part * self.lanes))
+        return self.builder.bitcast(self.builder.gep(base, [offset]), self.kind.as_pointer())
+
+    def load(self, base: Any, row: Any, part: int) -> Any:
+        found = self.builder.load(self._place(base, row, part))
+        found.align = self.bytes
+        return found
+
+    def store(self, value: Any, base: Any, row: Any, part: int) -> None:
+        self.builder.store(value, self._place(base, row, part)).align = self.bytes
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        return self.builder.call(self._fma, [a, b, c])
 
 
 @intrinsic
@@ -37,53 +70,28 @@ def _mix_row(
 
     The type of `registers`, a tuple, says by its length how many vector registers one row takes.
     """
-    count, bits = len(registers), x.dtype.bitwidth
-    lanes = 8 * REGISTER // bits
-    signature = types.void(
-        x, y, indices, weights, types.int64, types.int64, types.int64, x.dtype, x.dtype, registers
-    )  # fmt: skip
+    place, number = types.int64, x.dtype
+    signature = types.void(x, y, indices, weights, place, place, place, number, number, registers)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        word = ir.IntType(64)
-        number = ir.FloatType() if bits == 32 else ir.DoubleType()
-        vector = ir.VectorType(number, lanes)
-        data = [context.make_array(sig.args[k])(context, builder, args[k]).data for k in range(4)]
-
-        def splat(value: Any) -> Any:
-            none = ir.Constant(vector, ir.Undefined)
-            one = builder.insert_element(none, value, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(one, none, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes))
-
-        def place(base: Any, at: Any, part: int) -> Any:
-            offset = builder.add(builder.mul(at, ir.Constant(word, count * lanes)), ir.Constant(word, part * lanes))
-            return builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
-
-        def load(base: Any, at: Any, part: int) -> Any:
-            found = builder.load(place(base, at, part))
-            found.align = bits // 8
-            return found
-
-        fma = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f{bits}"
-        )
-        zero = ir.Constant(vector, [0.0] * lanes)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(count)]
+        source, target, columns, factors = (
+            context.make_array(sig.args[k])(context, builder, args[k]).data for k in range(4)
+        )  # fmt: skip
+        rows, word = _Rows(builder, number.bitwidth, len(registers)), ir.IntType(64)
+        sums = [cgutils.alloca_once_value(builder, rows.zero) for _ in registers]
         for total in sums:
-            builder.store(zero, total)
+            builder.store(rows.zero, total)
         with cgutils.for_range_slice(builder, args[4], args[5], ir.Constant(word, 1), intp=word) as (k, _):
-            column = builder.load(builder.gep(data[2], [k]))
+            column = builder.load(builder.gep(columns, [k]))
             if sig.args[2].dtype.bitwidth < 64:
                 column = builder.sext(column, word)
-            weight = splat(builder.load(builder.gep(data[3], [k])))
+            weight = rows.splat(builder.load(builder.gep(factors, [k])))
             for part, total in enumerate(sums):
-                builder.store(builder.call(fma, [weight, load(data[0], column, part), builder.load(total)]), total)
-        scale_vector, rest_vector = splat(args[7]), splat(args[8])
+                builder.store(rows.fma(weight, rows.load(source, column, part), builder.load(total)), total)
+        scaled, kept = rows.splat(args[7]), rows.splat(args[8])
         for part, total in enumerate(sums):
-            old = builder.fmul(rest_vector, load(data[1], args[6], part))
-            new = builder.store(
-                builder.call(fma, [scale_vector, builder.load(total), old]), place(data[1], args[6], part)
-            )
-            new.align = bits // 8
+            old = builder.fmul(kept, rows.load(target, args[6], part))
+            rows.store(rows.fma(scaled, builder.load(total), old), target, args[6], part)
         return context.get_dummy_value()
 
     return signature, generate
@@ -115,22 +123,22 @@ def _tile(
             before[i, left + j] = y[i, j]
 
 
-def mix(graph: Graph, value: Array, scale: Array, rest: Array, single: bool = False) -> tuple[Array, Array]:
+def mix(matrix: csr_array, value: Array, scale: Array, rest: Array, single: bool = False) -> tuple[Array, Array]:
     """x_{t+1} = scale_t W x_t + rest_t x_{t-1} for t = 0 .. len(scale) - 1, x_0 = value and x_{-1} = 0.
 
     Gives the last state and the one before  # (n, d), (n, d). `single`: the steps are taken in single precision.
     """
     number: Any = np.float32 if single else np.float64
-    matrix, d = graph.weights, value.shape[1]
+    n, d = value.shape
     weights, scale, rest = (np.ascontiguousarray(part, number) for part in (matrix.data, scale, rest))
-    wide = _width(graph.n, d, np.dtype(number).itemsize)
+    wide = _width(n, d, np.dtype(number).itemsize)
     registers = (0,) * (wide * np.dtype(number).itemsize // REGISTER)
     last, before = np.empty(value.shape), np.empty(value.shape)
     lefts = list(range(0, d, wide))
     hands = min(len(lefts), 2, os.cpu_count() or 1) if matrix.nnz * d > 1 << 18 else 1
 
     def work(mine: list[int]) -> None:
-        x, y = (_aligned(graph.n, wide, number) for _ in range(2))
+        x, y = (_aligned(n, wide, number) for _ in range(2))
         for left in mine:
             _tile(matrix.indptr, matrix.indices, weights, scale, rest, value, left, x, y, last, before, registers)
 

@@ -95,6 +95,47 @@ class _Vectors:
         return self.builder.fdiv(self.same(1.0), self.fma(terms[0], scale, self.same(1.0)))
 
 
+class _Records(_Vectors):
+    """The eight records of one block, records[block, :, 0..7], as two vectors for each of d coordinates."""
+
+    def __init__(self, builder: Any, data: Any, block: Any, d: Any) -> None:
+        super().__init__(builder)
+        self._data, self.d = data, d
+        self._first = builder.mul(builder.mul(block, self.number(_BLOCK)), d)
+
+    def number(self, value: int) -> Any:
+        return ir.Constant(self.word, value)
+
+    def coordinate(self, j: Any, half: int) -> Any:
+        """Coordinate j of four of the records."""
+        offset = self.builder.add(self.builder.mul(j, self.number(_BLOCK)), self.number(half * self.lanes))
+        return self.load(self._data, self.builder.add(self._first, offset))
+
+    def each(self, begin: Any, end: Any, step: int) -> Any:
+        """A loop over coordinates."""
+        return cgutils.for_range_slice(self.builder, begin, end, self.number(step), intp=self.word)
+
+    def scores(self, point: Any) -> list[Any]:
+        """The products of the eight records with a point: two chains of sums at once, over even and odd coordinates."""
+        zero, build = self.same(0.0), self.builder
+        sums = [[cgutils.alloca_once_value(build, zero) for _ in range(2)] for _ in range(2)]
+        for total in (*sums[0], *sums[1]):
+            build.store(zero, total)
+
+        def add(j: Any, totals: list[Any]) -> None:
+            weight = self.splat(build.load(build.gep(point, [j])))
+            for half, total in enumerate(totals):
+                build.store(self.fma(self.coordinate(j, half), weight, build.load(total)), total)
+
+        even = build.sub(self.d, build.and_(self.d, self.number(1)))
+        with self.each(self.number(0), even, 2) as (j, _):
+            add(j, sums[0])
+            add(build.add(j, self.number(1)), sums[1])
+        with self.each(even, self.d, 1) as (j, _):
+            add(j, sums[0])
+        return [build.fadd(build.load(a), build.load(b)) for a, b in zip(*sums, strict=True)]
+
+
 @intrinsic
 def _add_pulls(typing: Any, records: Any, block: Any, x: Any, share: Any, bound: Any, g: Any) -> Any:
     """g -= share * sum over the eight records r of a block of min(1 / (1 + exp(r x)), bound) * r.
@@ -105,38 +146,13 @@ def _add_pulls(typing: Any, records: Any, block: Any, x: Any, share: Any, bound:
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         table, point, slope = (context.make_array(sig.args[k])(context, builder, args[k]) for k in (0, 2, 5))
-        vectors, word, zero = _Vectors(builder), ir.IntType(64), ir.Constant(ir.IntType(64), 0)
-        eight, halves = ir.Constant(word, _BLOCK), (0, _Vectors.lanes)
-        d = builder.extract_value(point.shape, 0)
-        first = builder.mul(builder.mul(args[1], eight), d)
-
-        def features(j: Any, half: int) -> Any:
-            at = builder.add(builder.add(first, builder.mul(j, eight)), ir.Constant(word, half))
-            return vectors.load(table.data, at)
-
-        sums = [[cgutils.alloca_once_value(builder, vectors.same(0.0)) for _ in halves] for _ in range(2)]
-        for total in (*sums[0], *sums[1]):
-            builder.store(vectors.same(0.0), total)
-
-        def add(j: Any, totals: list[Any]) -> None:
-            weight = vectors.splat(builder.load(builder.gep(point.data, [j])))
-            for half, total in zip(halves, totals, strict=True):
-                builder.store(vectors.fma(features(j, half), weight, builder.load(total)), total)
-
-        one, two = ir.Constant(word, 1), ir.Constant(word, 2)
-        even = builder.sub(d, builder.and_(d, one))
-        with cgutils.for_range_slice(builder, zero, even, two, intp=word) as (j, _):  # two chains of sums at once
-            add(j, sums[0])
-            add(builder.add(j, one), sums[1])
-        with cgutils.for_range_slice(builder, even, d, one, intp=word) as (j, _):
-            add(j, sums[0])
-        scores = [builder.fadd(builder.load(a), builder.load(b)) for a, b in zip(*sums, strict=True)]
-        steepest = vectors.splat(args[4])
-        pulls = [vectors.limit(">", vectors.pull(score), steepest) for score in scores]
-        with cgutils.for_range_slice(builder, zero, d, one, intp=word) as (j, _):
-            both = vectors.fma(pulls[1], features(j, halves[1]), builder.fmul(pulls[0], features(j, halves[0])))
+        block = _Records(builder, table.data, args[1], builder.extract_value(point.shape, 0))
+        steepest = block.splat(args[4])
+        low, high = (block.limit(">", block.pull(score), steepest) for score in block.scores(point.data))
+        with block.each(block.number(0), block.d, 1) as (j, _):
+            both = block.fma(high, block.coordinate(j, 1), builder.fmul(low, block.coordinate(j, 0)))
             place = builder.gep(slope.data, [j])
-            builder.store(builder.fsub(builder.load(place), builder.fmul(args[3], vectors.total(both))), place)
+            builder.store(builder.fsub(builder.load(place), builder.fmul(args[3], block.total(both))), place)
         return context.get_dummy_value()
 
     return signature, generate
@@ -165,8 +181,8 @@ def logistic_steps(
 ) -> int:  # fmt: skip
     """x <- x - rate (snap(clip(g_v(x))) + noise) where the holder v may contribute, x - rate noise where not.
 
-    Peer v holds the blocks start[v] .. start[v + 1] of eight records; token[v] keeps x as v handed it on. Gives the
-    hop at which the gradient was no finite number, -1 if none.
+    Peer v holds the blocks start[v] .. start[v + 1] of records; token[v] keeps x as v handed it on. Gives the first hop
+    whose gradient is not finite, -1 if none.
     """
     g = np.empty(len(x))
     inside = 0.99 * clip * clip  # surely not to be clipped: the branch keeps the square root out of the way
@@ -191,14 +207,10 @@ def logistic_steps(
                     g[j] *= factor
         else:
             g[:] = 0.0
-        if spacing > 0.0:
-            for j in range(U(len(x))):
-                x[j] -= rate * (np.trunc(g[j] * finer) * spacing + noise[U(t), j])
-                token[v, j] = x[j]
-        else:
-            for j in range(U(len(x))):
-                x[j] -= rate * (g[j] + noise[U(t), j])
-                token[v, j] = x[j]
+        for j in range(U(len(x))):
+            snapped = np.trunc(g[j] * finer) * spacing if spacing > 0.0 else g[j]
+            x[j] -= rate * (snapped + noise[U(t), j])
+            token[v, j] = x[j]
     return -1
 
 

@@ -13,7 +13,29 @@ import numpy as np
 
 from bruit.arrays import Bools, Ints
 from bruit.errors import ConfigError, PrivacyError
+from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.events import Event, Exact, Mask, from_json
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one peer may spend in all: (epsilon, delta) against everybody, composed over all its releases."""
+
+    epsilon: float
+    delta: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not (self.epsilon > 0 and 0 < self.delta < 1):
+            raise PrivacyError(f"a budget needs epsilon > 0 and 0 < delta < 1, found {self.epsilon}, {self.delta}")
+
+    def spent(self, ledger: Ledger, peer: int) -> float:
+        """The epsilon at this delta of what the peer's lines say so far."""
+        return compose_epsilon(list(zip(ledger.events, ledger.counts()[peer].tolist(), strict=True)), self.delta)
+
+    def allows(self, ledger: Ledger, peer: int, event: Event) -> bool:
+        """Whether one more such release stays within the budget."""
+        lines = list(zip(ledger.events, ledger.counts()[peer].tolist(), strict=True))
+        return compose_epsilon([*lines, (event, 1)], self.delta) <= self.epsilon * (1 + 1e-12)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from bruit.protocols import wire_pb2
 from bruit.protocols.machine import Envelope, Kind
 
 SERVICE, METHOD = "bruit.Peer", "Talk"
-CONTROL = ("hello", "ack")  # of the connection, not of the algorithm: no place among the messages, no payload
+CONTROL = ("hello", "ack", "bye")  # of the connection, not of the algorithm: no place among the messages, no payload
 KINDS = (*get_args(Kind), *CONTROL)
 MOST = 2**63 - 1  # what a signed 64-bit integer holds, here and in the journal
 DTYPES = {"float64": np.dtype("<f8"), "int64": np.dtype("<i8"), "bool": np.dtype("?")}

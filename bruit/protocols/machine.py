@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "ask", "go", "stop", "post"]
+Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "ask", "go", "stop", "end", "post"]
 Alarm = Literal["call", "round", "offer", "reply", "token"]
 
 

@@ -27,7 +27,7 @@ from bruit.randomness import Dice
 from bruit.trace import Faults
 
 ONE = np.array([0])
-EMPTY = ("offer", "busy", "ask", "go", "stop")  # kinds without payload
+EMPTY = ("offer", "busy", "ask", "go", "stop", "end")  # kinds without payload
 
 
 def fits(row: Any, like: Any) -> bool:

@@ -2,7 +2,8 @@
 
 The holder of hop h asks its predecessor before it lets the token go; the predecessor grants it once. If the holder does
 not ask in time the predecessor takes the token back, exactly once, and sends it elsewhere; a holder that asks too late
-is told to stop, and its token ends. So at every hop one token, and only one, goes on.
+is told to stop, and its token ends. So at every hop one token, and only one, goes on. After the last hop the word that
+the walk has ended is passed to everybody.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Custody:
 class TokenPeer(PeerMachine):
     """One peer of a walk."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("token", "ask", "go", "stop")
+    kinds: ClassVar[tuple[str, ...]] = ("token", "ask", "go", "stop", "end")
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
@@ -40,6 +41,7 @@ class TokenPeer(PeerMachine):
         self._custody: dict[int, Custody] = {}  # by hop
         self._stopped: set[tuple[int, int]] = set()  # (hop, former holder): taken back
         self._held: tuple[int, int] | None = None  # hop and predecessor of the token waiting to be let go
+        self._ended = False
 
     @property
     def _walk(self) -> Walk:
@@ -60,6 +62,8 @@ class TokenPeer(PeerMachine):
             if not 0 < hop < self.seat.steps:
                 raise RemoteProtocolError(f"peer {sender} sent a token of hop {hop} that cannot be")
             return self._visit(now, sender, hop, envelope.row) if hop > self._hop else []
+        if envelope.kind == "end":
+            return self._end()
         if envelope.kind == "ask":
             return self._asked(sender, hop)
         if self._held != (hop, sender):
@@ -82,8 +86,15 @@ class TokenPeer(PeerMachine):
 
     def _pass_on(self, now: float, hop: int) -> list[Effect]:
         if hop + 1 >= self.seat.steps:
-            return [Done()]
+            return self._end()
         return self._entrust(now, hop + 1, self._walk.next(self._graph(0), self.seat.me, hop, self.seat.dice))
+
+    def _end(self) -> list[Effect]:
+        """Tell the neighbors, once, that the walk is over."""
+        if self._ended:
+            return []
+        self._ended = True
+        return [*(Send(int(peer), Envelope("end", 0)) for peer in self._links.senders), Done()]
 
     def _entrust(self, now: float, hop: int, target: int) -> list[Effect]:
         row = self._mine(target)

@@ -177,6 +177,17 @@ def test_architecture_page_names_every_part() -> None:
             assert name in page, f"the architecture page does not name {name}"
 
 
+def test_the_readme_quotes_the_sweep() -> None:
+    """The means in the README's prose are those of the sweep page, whose output is compared with the real one."""
+    sweep = (ROOT / "docs" / "how-to" / "sweep.md").read_text()
+    readme = (ROOT / "README.md").read_text()
+    (means,) = re.findall(r"^│ mean (.*)$", sweep, re.MULTILINE)
+    together, _, _, alone, central, *_ = re.findall(r"[\w.-]+", means)
+    (spread,), (count,) = re.findall(r"deviation ([\d.]+)", sweep), re.findall(r"(\d+) of 20 seeds", sweep)
+    for quoted in (together, alone, central, f"standard deviation {spread}", f"{count} of the 20"):
+        assert quoted in readme, f"the README does not say {quoted}"
+
+
 def test_doctests_of_the_package() -> None:
     for path in sorted((ROOT / "bruit").rglob("*.py")):
         if ">>>" in path.read_text():

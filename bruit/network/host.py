@@ -1,0 +1,348 @@
+"""The host of one real peer: sockets and timers around a machine and its journal, nothing else.
+
+Inputs (messages, alarms) are given to the machine in batches; one step of the journal commits the inputs, the spend
+and the messages they caused; only then do messages leave and receipts go out. What is refused is counted and logged
+and changes nothing. After a crash, `Host` executes the journal's inputs again and goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import struct
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from bruit.errors import RemoteProtocolError
+from bruit.network.address_book import AddressBook, Entry
+from bruit.network.identity import Identity, fingerprint
+from bruit.network.journal import Input, Journal, Step
+from bruit.network.line import Line, options
+from bruit.privacy.ledger import Ledger
+from bruit.protocols.codec import CONTROL, METHOD, SERVICE, USUAL, Conversation, Frame, Limits, decode, encode
+from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Met, Missed, Send, WakeAt
+from bruit.protocols.peer import EMPTY, PeerMachine
+
+log = logging.getLogger("bruit.network")
+BATCH = 64  # inputs committed together at most
+TIME = struct.Struct("<d")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a peer behaves on the network; `pace` is the length of one unit of the schedule's time, in seconds."""
+
+    timeout: float = 30.0
+    pace: float = 1.0
+    horizon: float = 0.0  # until when meetings and wakes go on, in seconds; 0 for rounds and walks
+    limits: Limits = USUAL
+    queue: int = 4096  # messages of neighbors that may wait here
+
+
+@dataclass
+class Host:
+    """One peer on the network; `run` returns when the experiment has ended for everybody it can reach."""
+
+    identity: Identity
+    book: AddressBook
+    run_id: str
+    machine: PeerMachine
+    journal: Journal
+    ledger: Ledger
+    settings: Settings = field(default_factory=Settings)
+    refused: Counter[str] = field(default_factory=Counter)
+    meetings: list[tuple[float, int, int, dict[int, int]]] = field(default_factory=list)
+    missed: list[Missed] = field(default_factory=list)
+    received_bytes: int = 0
+    sent: int = 0
+    done: bool = False
+
+    def __post_init__(self) -> None:
+        self.me = self.machine.seat.me
+        self.algorithm = self.machine.seat.algorithm.name()
+        self.lines: dict[int, Line] = {}
+        self._queue: asyncio.Queue[tuple[int, Frame]] = asyncio.Queue(self.settings.queue)
+        self._queued: dict[int, int] = {}
+        self._alarms: list[tuple[float, int, Alarm, int]] = []
+        self._own: list[Envelope] = []
+        self._alarm_count, self._spent = 0, 0
+        self._receipts: dict[int, asyncio.Event] = {}
+        self._left: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop = asyncio.Event()
+        self._began = 0.0
+
+    # inputs and effects
+
+    def _voice(self, peer: int) -> Conversation:
+        return Conversation(self.run_id, self.algorithm, peer)
+
+    def _line(self, peer: int) -> Line:
+        if peer not in self.lines:
+            entry = self.book.entry(peer)
+            self.lines[peer] = Line(self.identity, entry, self.journal, self._voice(self.me), self._voice(peer),
+                                    self.settings.limits)  # fmt: skip
+            self._spawn(self.lines[peer].keep())
+        return self.lines[peer]
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _react(self, kind: str, sender: int, now: float, payload: bytes) -> list[Effect]:
+        """What the machine does with one input; the same on the first and on every later execution."""
+        if kind == "begin":
+            return self.machine.begin(now)
+        if kind == "alarm":
+            alarm, number = payload.decode().split(":")
+            return self.machine.wake(now, alarm, int(number))  # type: ignore[arg-type]
+        frame = decode(payload, self._voice(sender), self.settings.limits)
+        example = None if frame.kind in EMPTY else self.machine.example
+        return self.machine.receive(now, sender, frame.envelope(example))
+
+    def _feed(self, step: Step, kind: str, sender: int, sequence: int, payload: bytes) -> None:
+        """One input, committed with all it causes when the step ends."""
+        now = self._now()
+        try:
+            effects = self._react(kind, sender, now, payload)
+        except RemoteProtocolError as error:
+            self.refused["message"] += 1
+            log.warning("refused a message of peer %d: %s", sender, error)
+            step.input("refused", sender, sequence, b"")
+            return
+        step.input(kind, sender, sequence, TIME.pack(now) + payload)
+        self._carry_out(effects, step)
+        peers, steps, clocks, kinds = (self.ledger.column(name) for name in ("peer", "step", "clock", "event"))
+        for line in range(self._spent, len(peers)):
+            event = self.ledger.events[int(kinds[line])].to_json()
+            step.spend(int(peers[line]), int(steps[line]), int(clocks[line]), event)
+        self._spent = len(peers)
+
+    def _carry_out(self, effects: list[Effect], step: Step | None) -> None:
+        for effect in effects:
+            if isinstance(effect, Send) and effect.to == self.me:
+                self._own.append(effect.envelope)
+            elif isinstance(effect, Send) and step is not None:
+                heard = step.last_sequence(effect.to)
+                frame = Frame.of(self._voice(self.me), step.next_sequence(effect.to), effect.envelope, heard)
+                step.send(effect.to, encode(frame, self.settings.limits))
+                self.sent += 1
+            elif isinstance(effect, WakeAt):
+                due = effect.time * (self.settings.pace if effect.alarm == "call" else 1.0)
+                self._alarm_count += 1
+                heapq.heappush(self._alarms, (due, self._alarm_count, effect.alarm, effect.number))
+            elif isinstance(effect, Met):
+                self.meetings.append((self._now(), effect.other, self.me, dict(effect.reads)))
+            elif isinstance(effect, Missed):
+                self.missed.append(effect)
+                log.warning("%s peer %d in exchange %d", "late:" if effect.late else "went on without", effect.other,
+                            effect.number)  # fmt: skip
+            elif isinstance(effect, Done):
+                self.done = True
+
+    def _again(self, known: Input) -> None:
+        """Execute a committed input again after a restart."""
+        if known.kind == "refused":
+            return
+        now, payload = TIME.unpack(known.payload[:8])[0], known.payload[8:]
+        self._began = time.monotonic() - now
+        if known.kind == "own":
+            self._own.pop(0)
+        if known.kind == "alarm":
+            alarm, number = payload.decode().split(":")
+            place = next(k for k, entry in enumerate(sorted(self._alarms)) if entry[2:] == (alarm, int(number)))
+            self._alarms.remove(sorted(self._alarms)[place])
+            heapq.heapify(self._alarms)
+        self._carry_out(self._react(known.kind, known.sender, now, payload), None)
+        self._spent = len(self.ledger)
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began
+
+    # the peer's life
+
+    async def run(self) -> None:
+        """Serve, take part until the end, and leave when the neighbors have everything."""
+        server = await self._serve()
+        try:
+            for known in self.journal.inputs():
+                self._again(known)
+            for peer in self._neighbors():
+                self._line(peer)
+            await self._gather()
+            await self._live()
+            await self._leave()
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await server.stop(grace=0.2)
+
+    def stop(self) -> None:
+        """Leave now, in a state from which the next start goes on."""
+        self._stop.set()
+
+    def _neighbors(self) -> list[int]:
+        graph = self.machine.seat.graph
+        rounds = range(1) if not hasattr(graph, "at") else range(min(self.machine.seat.steps, 64))
+        found = {int(v) for t in rounds for v in (graph.at(t) if hasattr(graph, "at") else graph).neighbors(self.me)}
+        return sorted(found)
+
+    async def _gather(self) -> None:
+        """Before the first step, wait until all neighbors are there, or patience ends."""
+        if self.journal.last_sequence(self.me):
+            return
+        deadline = time.monotonic() + self.settings.timeout
+        while time.monotonic() < deadline and not self._stop.is_set():
+            if all(line.connected for line in self.lines.values()):
+                break
+            await asyncio.sleep(0.01)
+        self._began = time.monotonic()
+        with self.journal.step() as step:
+            self._feed(step, "begin", self.me, step.last_sequence(self.me) + 1, b"")
+        self._flush()
+
+    async def _live(self) -> None:
+        while not self._finished() and not self._stop.is_set():
+            first = await self._next_message()
+            with self.journal.step() as step:
+                if first is not None:
+                    self._take(step, *first)
+                for _ in range(BATCH):
+                    if self._queue.empty():
+                        break
+                    self._take(step, *self._queue.get_nowait())
+                while self._own:
+                    self._hear_oneself(step)
+                while self._alarms and self._alarms[0][0] <= self._now():
+                    _, _, alarm, number = heapq.heappop(self._alarms)
+                    self._feed(step, "alarm", self.me, step.last_sequence(self.me) + 1, f"{alarm}:{number}".encode())
+            self._flush()
+
+    def _finished(self) -> bool:
+        if not self.settings.horizon:
+            return self.done
+        return self._now() > self.settings.horizon * self.settings.pace and not self.machine.waiting
+
+    async def _next_message(self) -> tuple[int, Frame] | None:
+        """The next message, or None when an alarm rings or the host should look around."""
+        if self._own:
+            return None
+        due = min(self._alarms[0][0] - self._now() if self._alarms else 0.2, 0.2)
+        try:
+            return await asyncio.wait_for(self._queue.get(), max(due, 0.0))
+        except TimeoutError:
+            return None
+
+    def _take(self, step: Step, sender: int, frame: Frame) -> None:
+        if frame.sequence == step.last_sequence(sender) + 1:
+            self._feed(step, "message", sender, frame.sequence, encode(frame, self.settings.limits))
+
+    def _hear_oneself(self, step: Step) -> None:
+        envelope = self._own.pop(0)
+        sequence = step.last_sequence(self.me) + 1
+        self._feed(step, "own", self.me, sequence, encode(Frame.of(self._voice(self.me), 1, envelope)))
+
+    def _flush(self) -> None:
+        """After a commit: messages may leave, receipts may go out."""
+        for line in self.lines.values():
+            line.notify()
+        for event in self._receipts.values():
+            event.set()
+
+    async def _leave(self) -> None:
+        """Stay until every neighbor has our words and has said bye, or patience ends."""
+        for line in self.lines.values():
+            line.bye()
+        deadline = time.monotonic() + self.settings.timeout
+        while time.monotonic() < deadline and not self._stop.is_set():
+            if not self._queue.empty():
+                with self.journal.step() as step:
+                    while not self._queue.empty():
+                        self._take(step, *self._queue.get_nowait())
+                self._flush()
+            if all(line.said_bye and peer in self._left for peer, line in self.lines.items()):
+                return
+            await asyncio.sleep(0.01)
+
+    # the server
+
+    async def _serve(self) -> grpc.aio.Server:
+        server = grpc.aio.server(options=options(self.settings.limits))
+        handlers = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        credentials = grpc.ssl_server_credentials(
+            [(self.identity.key, self.identity.certificate.encode())], self.book.certificates(without=self.me),
+            require_client_auth=True,
+        )  # fmt: skip
+        entry = self.book.entry(self.me)
+        server.add_secure_port(entry.address, credentials)
+        await server.start()
+        return server
+
+    def _caller(self, context: Any) -> Entry:
+        """Who speaks, by the pinned certificate; anything but TLS 1.3 is refused."""
+        facts = context.auth_context()
+        version = facts.get("ssl_tls_version", [b"TLSv1.3"])[0]
+        if version != b"TLSv1.3":
+            raise RemoteProtocolError(f"a caller speaks {version.decode(errors='replace')}; only TLS 1.3 is spoken here")
+        shown = facts.get("x509_pem_cert", [b""])[0].decode(errors="replace")
+        entry = self.book.by_fingerprint(fingerprint(shown)) if shown else None
+        if entry is None:
+            raise RemoteProtocolError("a caller whose certificate is not in the address book")
+        return entry
+
+    async def _talk(self, requests: Any, context: Any) -> None:
+        """One neighbor's stream: check, queue, and send receipts for what is in the journal."""
+        try:
+            entry = self._caller(context)
+        except RemoteProtocolError as error:
+            self.refused["caller"] += 1
+            log.warning("refused: %s", error)
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+            return
+        receipts = self._receipts[entry.peer] = asyncio.Event()
+        writer = asyncio.create_task(self._confirm(entry.peer, receipts, context))
+        try:
+            async for data in requests:
+                self.received_bytes += len(data)
+                await self._accept(entry.peer, decode(data, self._voice(entry.peer), self.settings.limits))
+                receipts.set()
+        except RemoteProtocolError as error:
+            self.refused["frame"] += 1
+            log.warning("refused what peer %d sent: %s", entry.peer, error)
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        finally:
+            writer.cancel()
+
+    async def _accept(self, sender: int, frame: Frame) -> None:
+        if frame.kind in CONTROL:
+            if sender in self.lines and frame.acknowledged:
+                self.journal.acknowledge(sender, frame.acknowledged)
+                self.lines[sender].notify()
+            if frame.kind == "bye":
+                self._left.add(sender)
+            return
+        last = max(self._queued.get(sender, 0), self.journal.last_sequence(sender))
+        if frame.sequence > last + 1:
+            raise RemoteProtocolError(f"message {frame.sequence} came where {last + 1} is due")
+        if frame.sequence == last + 1:
+            self._queued[sender] = frame.sequence
+            self._left.discard(sender)
+            await self._queue.put((sender, frame))
+
+    async def _confirm(self, sender: int, receipts: asyncio.Event, context: Any) -> None:
+        said = -1
+        while True:
+            await receipts.wait()
+            receipts.clear()
+            known = self.journal.last_sequence(sender)
+            if known > said:
+                await context.write(encode(Frame(self._voice(self.me), 0, "ack", acknowledged=known)))
+                said = known
