@@ -25,7 +25,8 @@ from bruit.whole_files import write_whole
 
 
 def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int | None, sigma: float | None,
-                      sensitivity: float, seed: int, smoothness: float | None = None) -> Run:  # fmt: skip
+                      sensitivity: float, seed: int, smoothness: float | None = None,
+                      dim: int = 1) -> Run:  # fmt: skip
     """A protocol without data: its ledger and meetings come from a rehearsal on blank values.
 
     `smoothness` declares that losses are convex, that smooth, and that gradients never reach half the sensitivity.
@@ -43,7 +44,7 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
     parameters = dict(_setting(text) for text in settings)
     noise = PrivacySection.model_validate({"sigma": sigma})
     chosen, horizon = build_algorithm(algorithm, parameters, graph, steps, noise)
-    blank = rehearse(chosen, graph, Gaussian(clip=sensitivity / 2, sigma=sigma), horizon, seed)
+    blank = rehearse(chosen, graph, Gaussian(clip=sensitivity / 2, sigma=sigma), horizon, seed, dim)
     if smoothness is not None:
         if not 0 < smoothness < math.inf:
             raise ConfigError(f"the smoothness must be finite and positive, found {smoothness:g}")

@@ -162,7 +162,7 @@ def replay(
 ) -> None:
     """Run a saved run again in bulk from its trace; exit code 1 if the two disagree.
 
-    Example: bruit replay runs/breast-cancer-seed0.run
+    Example: bruit replay runs/breast-cancer-seed3.run
     """
     from bruit.replaying import replay as run_again
     from bruit.result import load
@@ -191,6 +191,7 @@ def epsilon(
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
     sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
     smoothness: Annotated[float | None, typer.Option(help="Declare convex losses this smooth (walks).")] = None,
+    dim: Annotated[int, typer.Option(min=1, help="Length of the model (walks charge the noise's lattice).")] = 1,
     of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
     seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
     delta: Delta = 1e-6,
@@ -213,7 +214,8 @@ def epsilon(
     if folder is not None:
         subject = load(folder)
     else:
-        subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0, smoothness)
+        subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0, smoothness,
+                                    dim)  # fmt: skip
     if matrix is not None:
         check_place(matrix)
     status: Status = "published" if published else "proven"
@@ -275,7 +277,7 @@ def show(
 ) -> None:
     """The story of a run: what was learned, and who could have learned what about whom.
 
-    Example: bruit show runs/breast-cancer-seed0.run
+    Example: bruit show runs/breast-cancer-seed3.run
     """
     from bruit import report
     from bruit.result import load
@@ -313,6 +315,142 @@ def init(
         emit_json({"written": str(path), "template": template})
     else:
         say(f"wrote {path}; try next:\n  bruit run {path}")
+
+
+peer_app = typer.Typer(help="One real peer: its key, and its part in an experiment.", no_args_is_help=True)
+network_app = typer.Typer(help="A network of real peers: found it, join it, see it.", no_args_is_help=True)
+app.add_typer(peer_app, name="peer")
+app.add_typer(network_app, name="network")
+
+
+@peer_app.command("key")
+def peer_key(
+    name: Annotated[str, typer.Argument(help="The participant's name, e.g. hospital-a.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the keys.")] = Path(),
+    host: Annotated[str, typer.Option(help="Where others reach this peer.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="At which port.")] = 7400,
+    as_json: Json = False,
+) -> None:
+    """Make this participant's keys, and the public part to send to the others.
+
+    Example: bruit peer key hospital-a --host a.example.org --port 7400 --out site
+    """
+    from bruit.network.address_book import public_entry
+    from bruit.network.identity import Identity, short_form
+    from bruit.whole_files import write_whole
+
+    identity = Identity.create(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    identity.save(folder)
+    write_whole(folder / "public.toml", lambda file: file.write(public_entry(identity, host, port).encode()))
+    if as_json:
+        emit_json({"name": name, "fingerprint": identity.fingerprint(), "public": str(folder / "public.toml")})
+        return
+    say(f"keys of {name} are in {folder} (keep key.pem and signing.pem secret); send {folder / 'public.toml'} to the others")
+    say(f"fingerprint, to compare by telephone: {short_form(identity.fingerprint())}")
+
+
+@peer_app.command("run")
+def peer_run(
+    site: Annotated[Path, typer.Argument(help="The participant's site.toml.")],
+    rehearse: Annotated[int | None, typer.Option(help="Replayable dice with this seed, for data one may lose.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Serve metrics (Prometheus text) on this loopback port.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run one peer until the experiment ends; start it again after a crash and it goes on.
+
+    Exit code 0: ended; 3: stopped by a signal, the next start goes on. Example: bruit peer run site/site.toml
+    """
+    import logging
+
+    from bruit.network.running import run_participant, status
+    from bruit.network.site import participant, read_site
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    if rehearse is not None and not quiet and not as_json:
+        say("rehearsal: the dice can be replayed, so the noise protects nothing")
+    chosen = participant(read_site(site), rehearse)
+    code = run_participant(chosen, metrics_port)
+    if as_json:
+        emit_json(status(chosen))
+    elif not quiet:
+        now = status(chosen)
+        say(f"peer {now['peer']}: {now['step']} of {now['steps']} steps, {now['sent']} messages sent,"
+            f" epsilon spent {float(now['epsilon']):.4g} at delta {now['delta']:g}; report in {chosen.site.state}")
+    raise typer.Exit(code)
+
+
+@network_app.command("init")
+def network_init(
+    peers: Annotated[int, typer.Option(help="How many participants.")],
+    experiment: Annotated[str, typer.Option(help="A TOML file, or the name of a bundled experiment.")] = "real-peers",
+    graph: Annotated[str | None, typer.Option(help="A graph, with or without its size: ring, torus:4x4.")] = None,
+    folder: Annotated[Path, typer.Option("--out", help="Where to write one folder per participant.")] = Path("network"),
+    timeout: Annotated[float, typer.Option(help="How many seconds anybody is waited for.")] = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Write a folder per participant: keys, address book, its part of the experiment. For one machine.
+
+    Example: bruit network init --peers 4 --graph ring --experiment x.toml
+    """
+    from bruit.network.founding import found
+
+    sites = found(experiment, peers, graph, folder, timeout=timeout)
+    if as_json:
+        emit_json({"sites": [str(site) for site in sites]})
+        return
+    say(f"wrote {len(sites)} participants in {folder}; start each with")
+    say(f"  bruit peer run {sites[0]}")
+
+
+@network_app.command("join")
+def network_join(
+    public: Annotated[list[Path], typer.Argument(help="Everyone's public.toml, in the order of peers.")],
+    book: Annotated[Path, typer.Option("--out", help="The address book to write.")] = Path("book.toml"),
+    as_json: Json = False,
+) -> None:
+    """Merge public parts into an address book; compare the fingerprints by another channel.
+
+    Example: bruit network join a/public.toml b/public.toml --out book.toml
+    """
+    from bruit.network.address_book import merge
+    from bruit.network.identity import short_form
+
+    missing = [path for path in public if not path.is_file()]
+    if missing:
+        raise ConfigError(f"there is no file {missing[0]}")
+    merged = merge(path.read_text() for path in public)
+    merged.write(book)
+    if as_json:
+        emit_json({"book": str(book), "fingerprints": {one.name: one.fingerprint for one in merged.entries}})
+        return
+    for one in merged.entries:
+        say(f"peer {one.peer}  {one.name:<20} {one.address:<24} {short_form(one.fingerprint)}")
+    say(f"wrote {book}; all participants must see the same fingerprints")
+
+
+@network_app.command("demo")
+def network_demo(
+    peers: Annotated[int, typer.Option(help="How many real processes.")] = 8,
+    experiment: Annotated[str, typer.Option(help="A TOML file, or the name of a bundled experiment.")] = "real-peers",
+    graph: Annotated[str | None, typer.Option(help="A graph; a butterfly of that size by default.")] = None,
+    folder: Annotated[Path | None, typer.Option("--out", help="Keep the participants' folders here.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Start real processes on loopback, watch them learn, and read everyone's report.
+
+    Example: bruit network demo --peers 8
+    """
+    import tempfile
+
+    from bruit.network.showing import demonstrate
+
+    with tempfile.TemporaryDirectory(prefix="bruit-demo-") as scratch:
+        home = Path(scratch) / "network" if folder is None else folder
+        emit = emit_json if as_json else None
+        demonstrate(peers, experiment, graph, home, out, None if quiet or as_json or not err.is_terminal else err, emit)
 
 
 def main() -> None:

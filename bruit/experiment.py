@@ -75,11 +75,12 @@ def run(
 
 
 def rehearse(
-    algorithm: Algorithm[Any], graph: Graph | GraphSequence, privacy: Mechanism | None, steps: int, seed: int = 0
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, privacy: Mechanism | None, steps: int, seed: int = 0,
+    dim: int = 1,
 ) -> Run:
-    """The same protocol on blank data of one number per peer: what the accountant needs before any data exists.
+    """The same protocol on blank data of `dim` numbers per peer: what the accountant needs before any data exists.
 
     The ledger and the meetings come from running the algorithm itself, so that accounting cannot drift from the code.
     """
-    blank = Mean(np.zeros((graph.n, 1)))
+    blank = Mean(np.zeros((graph.n, dim)))
     return run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0)

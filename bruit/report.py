@@ -31,7 +31,8 @@ def scores_table(run: Run) -> Table | None:
     if not run.metrics.rows:
         return None
     name = str(run.task.get("metric") or run.metrics.names()[0])
-    table = Table(title=f"{name} (on records that no peer holds)" if name == "accuracy" else name, title_justify="left")
+    held_out = " (on records that no peer holds)" if run.task.get("test") else ""
+    table = Table(title=name + held_out, title_justify="left")
     table.add_column("who")
     table.add_column(name, justify="right")
     for key, text in REFERENCES.items():

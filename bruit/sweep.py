@@ -76,12 +76,23 @@ def to_table(rows: list[dict[str, Any]]) -> Table:
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row.get(name, "")) for name in names))
-    if len(rows) > 1:
-        table.add_section()
-        numbers = {name: [row[name] for row in rows if isinstance(row.get(name), float)] for name in names}
-        means = {name: sum(found) / len(found) for name, found in numbers.items() if len(found) == len(rows)}
-        table.add_row(*("mean" if name == names[0] else _cell(means.get(name, "")) for name in names))
+    for setting, group in _settings(rows).items():
+        if len(group) > 1:
+            table.add_section()
+            numbers = {name: [row[name] for row in group if isinstance(row.get(name), float)] for name in names}
+            means = {name: sum(found) / len(found) for name, found in numbers.items() if len(found) == len(group)}
+            shown = {**means, **dict(zip(names, setting, strict=False)), "seed": "mean"}
+            table.add_row(*(_cell(shown.get(name, "")) for name in names))
     return table
+
+
+def _settings(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """Rows by what was varied: the columns before the seed."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        names = list(row)
+        groups.setdefault(tuple(row[name] for name in names[: names.index("seed")]), []).append(row)
+    return groups
 
 
 def _cell(value: Any) -> str:

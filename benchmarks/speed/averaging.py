@@ -19,7 +19,7 @@ def touched(graph: Graph) -> int:
 
 
 def distinct(graph: Graph) -> int:
-    """The same if every value stayed in cache between its readers: values and weights read once, values written once."""
+    """The same if every value stayed in cache between its readers: values are read once and written once."""
     return graph.weights.nnz * (8 + 4) + 2 * 8 * D * graph.n
 
 

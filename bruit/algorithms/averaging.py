@@ -43,7 +43,7 @@ class Averaging(Algorithm[State]):
     def fused_rounds(self, state: State, graph: Graph, steps: int, public: Any) -> State:
         from bruit.kernels.mixing import mix
 
-        return State(mix(graph.weights, state.value, np.ones(steps), np.zeros(steps))[0])
+        return State(mix(graph.weights, state.value, np.ones(steps), np.zeros(steps), previous=False)[0])
 
     def guarantees(self) -> tuple[Theorem, ...]:
         return ExactGossip(), PublishedGossip()

@@ -102,7 +102,8 @@ def _tile(
     indptr: Ints, indices: Ints, weights: Any, scale: Any, rest: Any, value: Array, left: int, x: Any, y: Any,
     last: Array, before: Array, registers: Any,
 ) -> None:  # fmt: skip
-    """All steps of the columns left, left + 1, ... of value, in the buffers x and y; the last two states go out."""
+    """All steps of the columns left, left + 1, ... of value, in the buffers x and y; the last state goes out, and the
+    one before it unless `before` has no rows."""
     n, wide = x.shape
     columns = min(wide, value.shape[1] - left)
     for i in range(n):
@@ -120,20 +121,24 @@ def _tile(
     for i in range(n):
         for j in range(columns):
             last[i, left + j] = x[i, j]
+    for i in range(len(before)):
+        for j in range(columns):
             before[i, left + j] = y[i, j]
 
 
-def mix(matrix: csr_array, value: Array, scale: Array, rest: Array, single: bool = False) -> tuple[Array, Array]:
+def mix(
+    matrix: csr_array, value: Array, scale: Array, rest: Array, single: bool = False, previous: bool = True
+) -> tuple[Array, Array]:
     """x_{t+1} = scale_t W x_t + rest_t x_{t-1} for t = 0 .. len(scale) - 1, x_0 = value and x_{-1} = 0.
 
-    Gives the last state and the one before  # (n, d), (n, d). `single`: the steps are taken in single precision.
+    Gives the last state and, if `previous`, the one before  # (n, d), (n, d). `single`: steps in single precision.
     """
     number: Any = np.float32 if single else np.float64
     n, d = value.shape
     weights, scale, rest = (np.ascontiguousarray(part, number) for part in (matrix.data, scale, rest))
     wide = _width(n, d, np.dtype(number).itemsize)
     registers = (0,) * (wide * np.dtype(number).itemsize // REGISTER)
-    last, before = np.empty(value.shape), np.empty(value.shape)
+    last, before = np.empty((n, d)), np.empty((n if previous else 0, d))
     lefts = list(range(0, d, wide))
     hands = min(len(lefts), 2, os.cpu_count() or 1) if matrix.nnz * d > 1 << 18 else 1
 

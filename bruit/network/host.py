@@ -275,7 +275,7 @@ class Host:
 
     async def _serve(self) -> grpc.aio.Server:
         server = grpc.aio.server(options=options(self.settings.limits))
-        handlers = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
+        handlers: dict[str, Any] = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
         credentials = grpc.ssl_server_credentials(
             [(self.identity.key, self.identity.certificate.encode())], self.book.certificates(without=self.me),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 
@@ -20,6 +21,7 @@ from bruit.protocols.codec import METHOD, SERVICE, Conversation, Frame, Limits, 
 
 log = logging.getLogger("bruit.network")
 PATH = f"/{SERVICE}/{METHOD}"
+Stream = Any  # grpc.aio's stream of bytes both ways
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts to connect
 
 
@@ -89,7 +91,7 @@ class Line:
         return encode(Frame(self.mine, 0, kind, acknowledged=heard), self.limits)
 
     async def _talk(self, channel: grpc.aio.Channel) -> None:
-        call = channel.stream_stream(PATH)(timeout=None)
+        call: Stream = channel.stream_stream(PATH)(timeout=None)
         await call.write(self._control("hello"))
         first = decode(await self._read(call), self.theirs, self.limits)
         self._confirm(first)
@@ -103,7 +105,7 @@ class Line:
         for task in done:
             task.result()
 
-    async def _read(self, call: grpc.aio.StreamStreamCall) -> bytes:
+    async def _read(self, call: Stream) -> bytes:
         data = await call.read()
         if not isinstance(data, bytes):
             raise RemoteProtocolError(f"peer {self.entry.peer} closed the line")
@@ -114,12 +116,12 @@ class Line:
             raise RemoteProtocolError(f"peer {self.entry.peer} answered {frame.kind!r} where only receipts are due")
         self.journal.acknowledge(self.entry.peer, frame.acknowledged)
 
-    async def _listen(self, call: grpc.aio.StreamStreamCall) -> None:
+    async def _listen(self, call: Stream) -> None:
         while True:
             self._confirm(decode(await self._read(call), self.theirs, self.limits))
             self._news.set()
 
-    async def _speak(self, call: grpc.aio.StreamStreamCall, after: int) -> None:
+    async def _speak(self, call: Stream, after: int) -> None:
         while True:
             self._news.clear()
             for sequence, data in self.journal.outbox(self.entry.peer, after):

@@ -44,6 +44,11 @@ class RealizedWalk(Theorem):
                 f"the walk theorem needs a step size of at most 2/beta = {2 / constants.smoothness:g}, found"
                 f" {self.rate:g}; lower the rate, or use seen_by='everybody' (local DP)"
             )
+        if constants.lipschitz == float("inf"):
+            raise PrivacyError(
+                "no bound on the gradients is declared, so clipping may cut them and break the non-expansive step;"
+                " normalize the rows, or (without data) declare --smoothness; seen_by='everybody' gives local DP"
+            )
         if constants.lipschitz > facts.clip:
             raise PrivacyError(
                 f"clipping at {facts.clip:g} may cut gradients as long as {constants.lipschitz:g}, and a cut vector"

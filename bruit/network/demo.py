@@ -1,0 +1,79 @@
+"""A demonstration: real processes on loopback, one live table, and everyone's model and report at the end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.live import Live
+from rich.table import Table
+
+from bruit.errors import ConfigError
+
+PATIENCE = 300.0  # seconds for the whole demonstration
+
+
+def start(sites: list[Path], rehearse: int | None = None) -> list[subprocess.Popen[bytes]]:
+    """One process per participant; their words go to a log file beside the site."""
+    extra = [] if rehearse is None else ["--rehearse", str(rehearse)]
+    processes = []
+    for site in sites:
+        with open(site.parent / "log.txt", "wb") as log:
+            command = [sys.executable, "-m", "bruit", "peer", "run", str(site), "--quiet", *extra]
+            processes.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+    return processes
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A status or report file, or nothing while there is none."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def table(statuses: list[dict[str, Any]]) -> Table:
+    """What all peers are doing now."""
+    shown = Table(title="peers on loopback, mutual TLS 1.3", title_justify="left")
+    for name in ("peer", "step", "neighbors", "sent", "received", "epsilon spent", "refused", "missed"):
+        shown.add_column(name, justify="right")
+    for peer, now in enumerate(statuses):
+        if not now:
+            shown.add_row(str(peer), "starting", *[""] * 6)
+            continue
+        refused = sum(now["refused"].values())
+        shown.add_row(
+            str(peer), f"{now['step']}/{now['steps']}", f"{now['connected']}/{now['neighbors']}",
+            f"{now['bytes_sent'] / 1024:.0f} KiB", f"{now['bytes_received'] / 1024:.0f} KiB",
+            f"{float(now['epsilon']):.4g}", str(refused), str(now["missed"]),
+        )  # fmt: skip
+    return shown
+
+
+def watch(sites: list[Path], processes: list[subprocess.Popen[bytes]], live: Live | None,
+          now: Callable[[], float] = time.monotonic) -> list[dict[str, Any]]:  # fmt: skip
+    """Show the table until all processes ended; their reports, in order of peers."""
+    deadline = now() + PATIENCE
+    try:
+        while any(process.poll() is None for process in processes):
+            if live is not None:
+                live.update(table([read_json(site.parent / "state" / "status.json") for site in sites]))
+            if now() > deadline:
+                raise ConfigError(f"the demonstration did not end within {PATIENCE:g} s; see log.txt beside the sites")
+            time.sleep(0.1)
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(10)
+    failed = [peer for peer, process in enumerate(processes) if process.returncode != 0]
+    if failed:
+        words = (sites[failed[0]].parent / "log.txt").read_text(errors="replace").strip().splitlines()
+        raise ConfigError(f"peer {failed[0]} ended with code {processes[failed[0]].returncode}: {words[-1] if words else ''}")
+    return [read_json(site.parent / "state" / "report.json") for site in sites]

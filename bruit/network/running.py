@@ -1,0 +1,121 @@
+"""Running one participant: status while it runs, a report at its end, and an orderly stop on SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+
+from bruit.errors import ConfigError
+from bruit.network.site import Participant
+from bruit.whole_files import to_json, write_whole
+
+EVERY = 0.2  # seconds between two status files
+STOPPED = 3  # exit code: stopped before the end, the next start goes on
+
+
+def status(of: Participant) -> dict[str, Any]:
+    """What the operator of a peer may see while it runs."""
+    host = of.host
+    up = sum(line.connected for line in host.lines.values())
+    return {
+        "peer": host.me, "step": host.machine.count, "steps": host.machine.seat.steps, "done": host.done,
+        "neighbors": len(host.lines), "connected": up, "sent": host.sent, "meetings": len(host.meetings),
+        "bytes_sent": sum(line.sent_bytes for line in host.lines.values()), "bytes_received": host.received_bytes,
+        "refused": dict(host.refused), "missed": len([miss for miss in host.missed if not miss.late]),
+        "epsilon": spent(of), "delta": delta_of(of), "budget": None if of.budget is None else of.budget.epsilon,
+    }  # fmt: skip
+
+
+def delta_of(of: Participant) -> float:
+    return 1e-6 if of.budget is None else of.budget.delta
+
+
+def spent(of: Participant) -> float:
+    """Epsilon of everything this peer has released so far, against everybody (local DP)."""
+    from bruit.privacy.ledger import Budget
+
+    return Budget(1.0, delta_of(of)).spent(of.host.ledger, of.host.me)
+
+
+def metrics_text(of: Participant) -> str:
+    """The same numbers in the text format of Prometheus."""
+    lines = []
+    for name, value in status(of).items():
+        if isinstance(value, bool | int | float):
+            lines.append(f"# TYPE bruit_{name} gauge\nbruit_{name}{{peer=\"{of.host.me}\"}} {float(value)}")
+    lines += [f'bruit_refused_total{{peer="{of.host.me}",kind="{kind}"}} {n}' for kind, n in of.host.refused.items()]
+    return "\n".join(lines) + "\n"
+
+
+async def _serve_metrics(of: Participant, port: int) -> asyncio.Server:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+            body = metrics_text(of).encode()
+            head = f"HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {len(body)}\r\n\r\n"
+            writer.write(head.encode() + body)
+            await writer.drain()
+        writer.close()
+
+    try:
+        return await asyncio.start_server(answer, "127.0.0.1", port)
+    except OSError as error:
+        raise ConfigError(f"the metrics port {port} cannot be used: {error.strerror}") from None
+
+
+async def _watch(of: Participant, path: Path) -> None:
+    while True:
+        write_whole(path, lambda file: file.write(to_json(status(of)).encode()))
+        await asyncio.sleep(EVERY)
+
+
+async def _run(of: Participant, metrics_port: int | None, ready: Callable[[], None] | None) -> None:
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, of.host.stop)
+    server = None if metrics_port is None else await _serve_metrics(of, metrics_port)
+    watcher = asyncio.create_task(_watch(of, of.site.state / "status.json"))
+    if ready is not None:
+        ready()
+    try:
+        await of.host.run()
+    finally:
+        watcher.cancel()
+        if server is not None:
+            server.close()
+
+
+def run_participant(of: Participant, metrics_port: int | None = None, ready: Callable[[], None] | None = None) -> int:
+    """Take part until the end; 0 when it ended, 3 when it was stopped and can go on later."""
+    try:
+        asyncio.run(_run(of, metrics_port, ready))
+    except (RuntimeError, grpc.aio.UsageError) as error:
+        address = of.host.book.entry(of.host.me).address
+        if "bind" in str(error).lower() or "address" in str(error).lower():
+            raise ConfigError(f"cannot listen on {address}: is the port in use?") from None
+        raise
+    finally:
+        of.host.journal.close()
+    write_report(of)
+    return 0 if of.host.done or of.host.settings.horizon else STOPPED
+
+
+def write_report(of: Participant) -> dict[str, Any]:
+    """The model and the report in the state folder."""
+    host = of.host
+    estimate = host.machine.seat.algorithm.estimate(host.machine.state)
+    write_whole(of.site.state / "model.npz", lambda file: np.savez_compressed(file, model=estimate))
+    metrics = of.task.evaluate(estimate)
+    exhausted = any(getattr(event, "kind", "") == "mask" for event in host.ledger.events)
+    report = {**status(of), "metrics": metrics, "algorithm": host.algorithm, "run": host.run_id,
+              "silent_releases": exhausted, "left_over": len([m for m in host.missed if not m.late])
+              - len([m for m in host.missed if m.late])}  # fmt: skip
+    write_whole(of.site.state / "report.json", lambda file: file.write(to_json(report).encode()))
+    return report

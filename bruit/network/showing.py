@@ -1,0 +1,73 @@
+"""The whole demonstration on one screen: found, start, watch, and the table of everyone's model and account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from bruit import report
+from bruit.build import build_algorithm, build_privacy
+from bruit.config import parse
+from bruit.experiment import rehearse
+from bruit.graphs import Graph
+from bruit.graphs import graph as named_graph
+from bruit.graphs.sequence import Butterfly
+from bruit.network.demo import start, table, watch
+from bruit.network.founding import found
+
+
+def butterfly_text(peers: int) -> str:
+    return f"butterfly:{peers},relabel=true"
+
+
+def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, console: Console, screen: Console | None,
+                emit: Callable[[Any], None] | None) -> None:  # fmt: skip
+    """Run it, then print (or emit) the reports and what any peer could have learned about any other."""
+    chosen = graph if graph is not None or experiment != "real-peers" else butterfly_text(peers)
+    sites = found(experiment, peers, chosen, home, timeout=20.0)
+    processes = start(sites)
+    if screen is None:
+        reports = watch(sites, processes, None)
+    else:
+        with Live(table([{}] * peers), console=screen, refresh_per_second=8, transient=True) as live:
+            reports = watch(sites, processes, live)
+    summary = _summary(sites[0].parent / "experiment.toml") if all(r["missed"] == 0 for r in reports) else None
+    if emit is not None:
+        emit({"reports": reports, "privacy": None if summary is None else report.summary_json(summary)})
+        return
+    console.print(_reports(reports))
+    if summary is None:
+        console.print("somebody was missed on the way: only the local epsilon of each peer holds")
+    else:
+        console.print(report.privacy_table(summary))
+        console.print(report.privacy_notes(summary))
+
+
+def _reports(reports: list[dict[str, Any]]) -> Table:
+    shown = Table(title="everyone's own model and account", title_justify="left")
+    names = list(reports[0]["metrics"])[:1]
+    for name in ("peer", *names, "messages", "bytes sent", "epsilon spent (local)"):
+        shown.add_column(name, justify="right")
+    for one in reports:
+        scores = (f"{one['metrics'][name]:.4f}" for name in names)
+        shown.add_row(str(one["peer"]), *scores, str(one["sent"]), str(one["bytes_sent"]), f"{float(one['epsilon']):.4g}")
+    return shown
+
+
+def _summary(path: Path) -> Any:
+    """What the agreed experiment lets anybody learn when nobody is missed: public facts only."""
+    file = parse(path.read_text())
+    graph: Graph | Any = named_graph(file.graph)
+    algorithm, steps = build_algorithm(file.algorithm.name, dict(file.algorithm.model_extra or {}), graph, file.steps,
+                                       file.privacy)  # fmt: skip
+    if file.privacy is None:
+        return None
+    noise = build_privacy(file.privacy, algorithm, graph, steps, file.seed)
+    if not isinstance(graph, Butterfly) and graph.n > 512:
+        return None
+    return rehearse(algorithm, graph, noise, steps, file.seed).summary(file.privacy.delta)

@@ -1,0 +1,148 @@
+"""A site: what one participant keeps in its own folder, and the host made of it.
+
+    site.toml        who I am in the address book, where my files are, patience, budget
+    key.pem ...      my identity (secret)         book.toml        everyone's public identity and address
+    experiment.toml  what was agreed on           records.npz      my records (secret)
+    state/           journal, status, report and model
+
+In the field the dice are cryptographic and keyed by the journal; a seed is accepted for rehearsals only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.schedules import Pairs, Rounds, Wakes
+from bruit.build import build_algorithm, build_privacy, check_graph, check_schedule
+from bruit.config import parse
+from bruit.errors import ConfigError
+from bruit.graphs import graph as named_graph
+from bruit.mechanisms import Mechanism
+from bruit.network.address_book import AddressBook, run_id
+from bruit.network.host import Host, Settings
+from bruit.network.identity import Identity
+from bruit.network.journal import Journal
+from bruit.network.own_records import read_share
+from bruit.privacy.ledger import Budget, Ledger
+from bruit.protocols.peer import Seat, peer_machine
+from bruit.randomness import Dice, Replay, Secure
+from bruit.tasks import Task
+from bruit.trace import Faults, Meetings
+
+
+class BudgetSection(BaseModel):
+    """What this participant will spend at most, against everybody."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    epsilon: float = Field(gt=0)
+    delta: float = Field(1e-6, gt=0, lt=1)
+
+
+class SiteFile(BaseModel):
+    """One participant's settings; paths are relative to the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    peer: int = Field(ge=0)
+    identity: str = "."
+    book: str = "book.toml"
+    experiment: str = "experiment.toml"
+    records: str = "records.npz"
+    state: str = "state"
+    timeout: float = Field(30.0, gt=0)
+    pace: float = Field(1.0, gt=0)
+    budget: BudgetSection | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A read and checked site file, and the folder it lies in."""
+
+    file: SiteFile
+    folder: Path
+
+    @property
+    def state(self) -> Path:
+        return self.folder / self.file.state
+
+
+def read_site(path: str | Path) -> Site:
+    """The site in a file; what is wrong in it is named."""
+    file = Path(path)
+    if not file.is_file():
+        raise ConfigError(f"there is no site file {file}; `bruit network init` writes one for every participant")
+    try:
+        content = tomllib.loads(file.read_text())
+        return Site(SiteFile.model_validate(content), file.parent)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{file}: {'.'.join(map(str, first['loc']))}: {str(first['msg']).lower()}") from None
+
+
+@dataclass(frozen=True)
+class Participant:
+    """A host ready to run, with what is needed to report about it."""
+
+    host: Host
+    task: Task
+    privacy: Mechanism | None
+    budget: Budget | None
+    site: Site
+
+
+def participant(site: Site, rehearse: int | None = None) -> Participant:
+    """Build one peer from its folder; everything that can be checked is checked before anything is sent."""
+    identity = Identity.load(site.folder / site.file.identity)
+    book = AddressBook.read(site.folder / site.file.book)
+    if site.file.peer >= len(book.entries):
+        raise ConfigError(f"this site is peer {site.file.peer}, but the address book lists 0..{len(book.entries) - 1}")
+    if book.entry(site.file.peer).fingerprint != identity.fingerprint():
+        raise ConfigError(f"the address book lists another certificate for peer {site.file.peer}; compare fingerprints")
+    text = (site.folder / site.file.experiment).read_text()
+    file = parse(text, str(site.file.experiment))
+    graph = named_graph(file.graph)
+    check_graph(graph)
+    if graph.n != len(book.entries):
+        raise ConfigError(f"the graph {graph.name} has {graph.n} peers, the address book {len(book.entries)}")
+    settings = dict(file.algorithm.model_extra or {})
+    algorithm, steps = build_algorithm(file.algorithm.name, settings, graph, file.steps, file.privacy)
+    check_schedule(algorithm, graph, steps)
+    privacy = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
+    task, digest = read_share(site.folder / site.file.records, site.file.peer, graph.n)
+    site.state.mkdir(parents=True, exist_ok=True)
+    run = run_id(book, text)
+    journal = Journal.open(site.state / "journal.db", run, {
+        "records": digest, "experiment": hashlib.sha256(text.encode()).hexdigest(),
+        "mechanism": json.dumps(None if privacy is None else privacy.describe(), sort_keys=True),
+        "dice": "cryptographic" if rehearse is None else f"rehearsal {rehearse}",
+    })  # fmt: skip
+    dice: Dice = Secure(journal.secret()) if rehearse is None else Replay(rehearse)
+    budget = None if site.file.budget is None else Budget(site.file.budget.epsilon, site.file.budget.delta)
+    ledger = Ledger(graph.n)
+    door = TaskDoor(task, privacy, dice, ledger, 0, budget)
+    calls, horizon = _calls(algorithm, graph, steps, dice, site.file.peer, rehearse)
+    seat = Seat(site.file.peer, algorithm, graph, door, dice, steps, algorithm.prepare(graph, steps), Faults.none(),
+                calls.time, calls.b, None, site.file.timeout)  # fmt: skip
+    host = Host(identity, book, run, peer_machine(seat), journal, ledger,
+                Settings(site.file.timeout, site.file.pace, horizon))  # fmt: skip
+    return Participant(host, task, privacy, budget, site)
+
+
+def _calls(algorithm: Any, graph: Any, steps: int, dice: Dice, me: int,
+           rehearse: int | None) -> tuple[Meetings, float]:  # fmt: skip
+    """This peer's own timetable of calls, and until when it goes on."""
+    schedule = algorithm.schedule
+    if isinstance(schedule, Rounds) or not isinstance(schedule, Pairs | Wakes):
+        return Meetings.none(), 0.0
+    if schedule.activations is not None and rehearse is None:
+        raise ConfigError("activations are counted by nobody between real peers; leave them out and give steps as time")
+    return schedule.meetings(graph, steps, dice).of(me), float(steps)
