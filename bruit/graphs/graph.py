@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.graphs.validity import Validity, validity
+from bruit.graphs.validity import Validity, components_of, validity
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -120,6 +119,8 @@ class Graph:
         predecessors, found by pointer doubling, so long paths cost as little as expanders.
         """
         self._check_peer(v)
+        from scipy.sparse.csgraph import breadth_first_order  # loads all of scipy.linalg
+
         order, predecessors = breadth_first_order(self.weights, v, directed=True)
         place = np.zeros(self.n, dtype=np.int64)
         place[order] = np.arange(len(order))
@@ -136,10 +137,10 @@ class Graph:
 
     def components(self) -> Ints:
         """The number of the connected component of each peer, counted from 0."""
-        return connected_components(self.weights, directed=False)[1].astype(np.int64)
+        return components_of(self.weights)[1]
 
     def is_connected(self) -> bool:
-        return int(connected_components(self.weights, directed=False)[0]) == 1
+        return components_of(self.weights)[0] == 1
 
     def validity(self) -> Validity:
         """The seven checks of gossip:GM-1."""

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.graphs.graph import Graph
 from bruit.graphs.mixing import from_edges
+from bruit.graphs.validity import components_of
 
 ATTEMPTS = 200
 
@@ -164,7 +164,7 @@ def _joins(n: int, edges: Ints) -> bool:
     if len(edges) < n - 1:
         return False
     links = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    return int(connected_components(links.tocsr(), directed=False)[0]) == 1
+    return components_of(links.tocsr())[0] == 1
 
 
 def _hits(rng: np.random.Generator, trials: int, chance: float) -> Ints:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from bruit.arrays import Ints
 
@@ -40,6 +39,14 @@ class Validity:
         return all(astuple(self)[:5])
 
 
+def components_of(pattern: Weights) -> tuple[int, Ints]:
+    """How many parts never hear of each other, and which part each peer is in."""
+    from scipy.sparse.csgraph import connected_components  # loads all of scipy.linalg
+
+    count, labels = connected_components(pattern, directed=False)
+    return int(count), labels.astype(np.int64)
+
+
 def validity(weights: Weights, edges: Ints | None = None) -> Validity:
     """Check any matrix; `edges` (E, 2) are those allowed, by default the stored entries of the matrix."""
     n = weights.shape[0]
@@ -48,7 +55,7 @@ def validity(weights: Weights, edges: Ints | None = None) -> Validity:
     gap = (weights - weights.T).tocsr()
     pattern = weights.copy()                               # zeros are eliminated in place: not in the graph itself
     pattern.eliminate_zeros()
-    parts = int(connected_components(pattern, directed=False)[0])
+    parts = int(components_of(pattern)[0])
     return Validity(
         nonnegative=bool(np.all(data >= -TOLERANCE)),
         symmetric=bool(np.all(np.abs(gap.data) <= TOLERANCE)),
@@ -74,4 +81,4 @@ def _has_odd_cycle(pattern: Weights, parts: int) -> bool:
     n = pattern.shape[0]
     rows, cols = pattern.nonzero()
     cover = coo_array((np.ones(len(rows)), (rows, cols + n)), shape=(2 * n, 2 * n)).tocsr()
-    return int(connected_components(cover, directed=False)[0]) < 2 * parts
+    return int(components_of(cover)[0]) < 2 * parts

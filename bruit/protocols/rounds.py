@@ -13,6 +13,7 @@ import numpy as np
 
 from bruit.algorithms.messages import Inbox, Links, join, take
 from bruit.errors import RemoteProtocolError
+from bruit.graphs import Graph
 from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Missed, Send
 from bruit.protocols.peer import ONE, PeerMachine, Seat
 
@@ -29,10 +30,14 @@ class RoundPeer(PeerMachine):
         self._owed: dict[tuple[int, int], tuple[float, Any]] = {}  # (round, neighbor): weight, what this peer had said
         self._late: Any = None  # flows that arrived after their round
         self._said: Any = None
+        self._built: tuple[Graph, Links] | None = None
 
     def _around(self, number: int) -> Links:
-        """This peer's links in one round, without those known to be dead."""
-        links = Links.of_peer(self._graph(number), self.seat.me)
+        """This peer's links in one round, without those known to be dead; built once per graph."""
+        graph = self._graph(number)
+        if self._built is None or self._built[0] is not graph:
+            self._built = (graph, Links.of_peer(graph, self.seat.me))
+        links = self._built[1]
         a, b = self.seat.faults.in_round(number)
         lost = np.concatenate((b[a == self.seat.me], a[b == self.seat.me]))
         return links.without(np.isin(links.senders, lost)) if len(lost) else links

@@ -13,7 +13,6 @@ exponential), so a Newton step on it, from either side, lands at or above the ro
 import math
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from bruit.arrays import Array, Bools
 from bruit.errors import PrivacyError
@@ -33,6 +32,8 @@ def delta_of(epsilon: float, mu: float) -> float:
         return 0.0
     if mu == math.inf:
         return 1.0
+    from scipy.special import erfcx, ndtr  # slow to load, and a peer that only talks does without
+
     a = mu / 2 - epsilon / mu
     if a > 20.0:  # Phi(a) is 1 and erfcx(-a) would overflow
         return float(ndtr(a) - math.exp(-a * a / 2) * erfcx((mu / 2 + epsilon / mu) / _ROOT2) / 2)
@@ -117,6 +118,8 @@ def zcdp_to_epsilon(rho: float, delta: float, tight: bool = True) -> float:
 
 def _log_delta(epsilon: Array, mu: Array) -> tuple[Array, Array]:
     """log delta, and minus its slope in epsilon: exp(epsilon) Phi(b) / delta."""
+    from scipy.special import erfcx
+
     a = mu / 2 - epsilon / mu
     near, far = erfcx(-a / _ROOT2), erfcx((mu - a) / _ROOT2)
     gap = near - far
@@ -146,7 +149,9 @@ def _renyi_bound(mu: Array, delta: float) -> Array:
 
 def _free(mu: Array, delta: float) -> Bools:
     """Where delta(0) = 2 Phi(mu / 2) - 1 is already small enough: epsilon is 0."""
-    return ndtr(mu / 2) - ndtr(-mu / 2) <= delta
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(mu / 2) - ndtr(-mu / 2) <= delta)
 
 
 def _check_delta(delta: float) -> None:

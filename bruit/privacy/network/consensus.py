@@ -20,7 +20,6 @@ from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.graphs.sequence import Butterfly
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network.rows import sequence_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
 
 
@@ -68,6 +67,8 @@ class Consensus(Theorem):
         return _is_uniform(graph)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        from bruit.privacy.network.rows import sequence_loss
+
         total = np.zeros(facts.n)
         for block in self._blocks(facts):
             if not self._agrees(facts, int(block)):

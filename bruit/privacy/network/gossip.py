@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.privacy.guarantee import Hypothesis, Status
-from bruit.privacy.network.krylov import Leverage, leverage
-from bruit.privacy.network.pairwise import pairwise
-from bruit.privacy.network.published import published_losses, published_pairwise
-from bruit.privacy.network.rows import sequence_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
+
+if TYPE_CHECKING:
+    from bruit.privacy.network.krylov import Leverage
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,9 @@ class ExactGossip(Theorem):
         return self._found(facts, observers).loss
 
     def _found(self, facts: Facts, observers: tuple[int, ...]) -> Leverage:
+        from bruit.privacy.network.krylov import leverage
+        from bruit.privacy.network.rows import sequence_loss
+
         graph = facts.fixed_graph()
         if graph is not None:
             return leverage(graph, observers, facts.steps)
@@ -61,6 +63,8 @@ class ExactGossip(Theorem):
         graph = facts.fixed_graph()
         if graph is None:
             return super().matrix(facts, progress)
+        from bruit.privacy.network.pairwise import pairwise
+
         return pairwise(graph, facts.steps, progress=progress).m
 
 
@@ -76,11 +80,15 @@ class PublishedGossip(Theorem):
         return (one_release(facts), *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        from bruit.privacy.network.published import published_losses
+
         return published_losses(facts.at, facts.n, facts.steps, observers)
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         return ("not a guarantee: on a path of 3 it says 1/3 where the truth is 1",)
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
+        from bruit.privacy.network.published import published_pairwise
+
         graph = facts.fixed_graph()
         return super().matrix(facts, progress) if graph is None else published_pairwise(graph, facts.steps)

@@ -14,8 +14,6 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network.modular import PRIMES
-from bruit.privacy.network.rows import meeting_loss, stacked_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
 KNOWN = Hypothesis("the observer knows who met whom and when; the meetings did not depend on the data", checked=False)
@@ -33,10 +31,15 @@ class ExactMeetings(Theorem):
         return (one_release(facts), KNOWN, *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        from bruit.privacy.network.rows import meeting_loss
+
         return meeting_loss(facts.n, facts.meetings.a, facts.meetings.b, observers).loss
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         """All observers from a few passes over the meetings: O(meetings n) a pass, as many as memory asks for."""
+        from bruit.privacy.network.modular import PRIMES
+        from bruit.privacy.network.rows import stacked_loss
+
         n, visits = facts.n, np.bincount(np.concatenate((facts.meetings.a, facts.meetings.b)), minlength=facts.n)
         group = np.cumsum((visits + 1) * n) // NUMBERS
         m = np.empty((n, n))

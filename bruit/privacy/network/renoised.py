@@ -17,7 +17,6 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network.rows import noisy_rows_loss
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
 
@@ -50,6 +49,8 @@ class RenoisedGossip(Theorem):
         return m
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        from bruit.privacy.network.rows import noisy_rows_loss
+
         tau = self.taper(facts.public)[: facts.steps]
         others = np.setdiff1d(np.arange(facts.n), observers)
         rows, noise = [np.zeros((0, len(others)))], [np.zeros(0)]
