@@ -58,6 +58,17 @@ def progress_bar(quiet: bool) -> Any:
     )  # fmt: skip
 
 
+def program() -> str:
+    """How this shell calls bruit: by its name if that is on the path, else by the file that was started."""
+    import os
+    import shutil
+
+    started = Path(sys.argv[0])
+    if shutil.which("bruit") is not None or started.name != "bruit":
+        return "bruit"
+    return os.path.relpath(started)
+
+
 class Ticker:
     """Feeds a progress bar from an engine's or accountant's callback; does nothing without one."""
 
@@ -122,7 +133,7 @@ def run(
         return
     report.show(out, result, summary)
     if not quiet:
-        say(f"\nsaved in {target}; try next:\n  bruit epsilon {target} --of 0 --seen-by {result.n - 1}")
+        say(f"\nsaved in {target}; try next:\n  {program()} epsilon {target} --of 0 --seen-by {result.n - 1}")
 
 
 @app.command()
@@ -314,7 +325,7 @@ def init(
     if as_json:
         emit_json({"written": str(path), "template": template})
     else:
-        say(f"wrote {path}; try next:\n  bruit run {path}")
+        say(f"wrote {path}; try next:\n  {program()} run {path}")
 
 
 peer_app = typer.Typer(help="One real peer: its key, and its part in an experiment.", no_args_is_help=True)
@@ -346,7 +357,8 @@ def peer_key(
     if as_json:
         emit_json({"name": name, "fingerprint": identity.fingerprint(), "public": str(folder / "public.toml")})
         return
-    say(f"keys of {name} are in {folder} (keep key.pem and signing.pem secret); send {folder / 'public.toml'} to the others")
+    say(f"keys of {name} are in {folder} (keep key.pem and signing.pem secret)")
+    say(f"send {folder / 'public.toml'} to the others")
     say(f"fingerprint, to compare by telephone: {short_form(identity.fingerprint())}")
 
 
@@ -354,7 +366,7 @@ def peer_key(
 def peer_run(
     site: Annotated[Path, typer.Argument(help="The participant's site.toml.")],
     rehearse: Annotated[int | None, typer.Option(help="Replayable dice with this seed, for data one may lose.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Serve metrics (Prometheus text) on this loopback port.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Serve Prometheus metrics on this loopback port.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:

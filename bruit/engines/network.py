@@ -1,7 +1,7 @@
 """Network: real sockets. A rehearsal hosts all peers on loopback, with mutual TLS, journals and replayable dice.
 
-The same hosts run in the field, one process each, with cryptographic dice (`bruit peer run`); a rehearsal exists to show
-that what runs between machines is what the simulator computes. It uses data one may lose, and a seed.
+The same hosts run in the field, one process each, with cryptographic dice (`bruit peer run`); a rehearsal shows that
+what runs between machines is what the simulator computes. It uses data one may lose, and a seed.
 """
 
 from __future__ import annotations

@@ -75,5 +75,6 @@ def watch(sites: list[Path], processes: list[subprocess.Popen[bytes]], live: Liv
     failed = [peer for peer, process in enumerate(processes) if process.returncode != 0]
     if failed:
         words = (sites[failed[0]].parent / "log.txt").read_text(errors="replace").strip().splitlines()
-        raise ConfigError(f"peer {failed[0]} ended with code {processes[failed[0]].returncode}: {words[-1] if words else ''}")
+        last = words[-1] if words else "it said nothing"
+        raise ConfigError(f"peer {failed[0]} ended with code {processes[failed[0]].returncode}: {last}")
     return [read_json(site.parent / "state" / "report.json") for site in sites]

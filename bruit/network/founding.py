@@ -38,7 +38,7 @@ def found(experiment: str, peers: int, graph: str | None, folder: Path, host: st
         content = tomllib.loads(text)
     built = build(from_dict(content, text, experiment), text)
     if built.graph.n != peers:
-        raise ConfigError(f"the experiment's graph {built.graph.name} has {built.graph.n} peers, not {peers}; use --graph")
+        raise ConfigError(f"the experiment's graph {built.graph.name} has {built.graph.n} peers: use --graph")
     people = [Identity.create(f"peer-{peer}") for peer in range(peers)]
     ports = free_ports(peers)
     book = AddressBook.of(Entry(k, one.name, host, ports[k], one.certificate) for k, one in enumerate(people))

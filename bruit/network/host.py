@@ -291,7 +291,7 @@ class Host:
         facts = context.auth_context()
         version = facts.get("ssl_tls_version", [b"TLSv1.3"])[0]
         if version != b"TLSv1.3":
-            raise RemoteProtocolError(f"a caller speaks {version.decode(errors='replace')}; only TLS 1.3 is spoken here")
+            raise RemoteProtocolError(f"a caller speaks {version.decode(errors='replace')}; here it is TLS 1.3 only")
         shown = facts.get("x509_pem_cert", [b""])[0].decode(errors="replace")
         entry = self.book.by_fingerprint(fingerprint(shown)) if shown else None
         if entry is None:

@@ -55,7 +55,8 @@ def _reports(reports: list[dict[str, Any]]) -> Table:
         shown.add_column(name, justify="right")
     for one in reports:
         scores = (f"{one['metrics'][name]:.4f}" for name in names)
-        shown.add_row(str(one["peer"]), *scores, str(one["sent"]), str(one["bytes_sent"]), f"{float(one['epsilon']):.4g}")
+        spent = f"{float(one['epsilon']):.4g}"
+        shown.add_row(str(one["peer"]), *scores, str(one["sent"]), str(one["bytes_sent"]), spent)
     return shown
 
 
