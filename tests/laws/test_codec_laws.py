@@ -10,12 +10,12 @@ from hypothesis.extra.numpy import arrays
 
 from bruit.errors import RemoteProtocolError
 from bruit.protocols import wire_pb2
-from bruit.protocols.codec import KINDS, MOST, Conversation, Frame, Limits, decode, encode, like
+from bruit.protocols.codec import CONTROL, KINDS, MOST, Conversation, Frame, Limits, decode, encode, like
 from bruit.protocols.machine import Envelope
 
 TALK = Conversation("ab" * 32, "gossip-sgd", 3)
 SMALL = Limits(bytes=4096)
-MESSAGES = [kind for kind in KINDS if kind not in ("hello", "ack")]
+MESSAGES = [kind for kind in KINDS if kind not in CONTROL]
 
 
 class Pair(NamedTuple):
