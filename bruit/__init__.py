@@ -16,7 +16,7 @@ from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.engines.bulk import Bulk
 from bruit.engines.events import Events
 from bruit.errors import BruitError, ConfigError, ConformanceError, PrivacyError
-from bruit.experiment import rehearse, run
+from bruit.experiment import chain, rehearse, run
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
 from bruit.replaying import replay
 from bruit.result import Run, load
@@ -26,6 +26,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Averaging", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian", "Events",
     "Gaussian", "GossipSGD", "Laplace", "PairAveraging", "Pairs", "PrivacyError", "Renoised", "Rounds", "Run", "Wakes",
-    "Walk", "WalkSGD", "butterfly_muffliato", "graphs", "load", "muffliato", "randomized_muffliato", "rehearse",
+    "Walk", "WalkSGD", "butterfly_muffliato", "chain", "graphs", "load", "muffliato", "randomized_muffliato", "rehearse",
     "replay", "run", "tasks",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import TaskDoor
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Job, Progress
-from bruit.errors import ConfigError
+from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Mechanism
@@ -60,6 +60,9 @@ def run(
         if type(after.algorithm) is not type(algorithm):
             names = f"{after.algorithm.name()} to {algorithm.name()}"
             raise ConfigError(f"the states of one algorithm mean nothing to another: cannot go on from {names}")
+        if after.privacy is not None and privacy is not None and after.privacy.level != privacy.level:
+            levels = f"{after.privacy.level} and {privacy.level}"
+            raise PrivacyError(f"guarantees of different levels ({levels}) do not compose; use one level throughout")
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
     door = TaskDoor(task, privacy, dice, ledger, phase)
@@ -72,6 +75,12 @@ def run(
         algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
         ledger, outcome.metrics, algorithm.estimate(outcome.state), state=outcome.state, phase=phase,
     )  # fmt: skip
+
+
+def chain(before: Run, task: Task, *, steps: int, **options: Any) -> Run:
+    """The next phase of a run: the same algorithm and graph go on from its states, in the same ledger."""
+    given = {"privacy": before.privacy, "seed": before.seed, **options}
+    return run(before.algorithm, before.graph, task, steps=steps, after=before, **given)
 
 
 def rehearse(

@@ -94,6 +94,8 @@ class WalkSGD(Algorithm[State]):
         """The door and task of a walk that is compiled; otherwise what stands in the way."""
         if not isinstance(door, TaskDoor) or not isinstance(door.task, Logistic):
             raise ConfigError("the fused walk is compiled for logistic tasks; run this one with Bulk()")
+        if door.budget is not None:
+            raise ConfigError("the fused walk does not look at a budget before each release; run this one with Bulk()")
         if self.batch is not None:
             raise ConfigError(f"the fused walk reads all records of a peer, found batch = {self.batch}; use Bulk()")
         if door.mechanism is not None and door.mechanism.norm != 2:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
+import numpy as np
 
-from bruit.errors import RemoteProtocolError
+from bruit.errors import BruitError, PrivacyError, RemoteProtocolError
 from bruit.network.address_book import AddressBook, Entry
 from bruit.network.identity import Identity, fingerprint
 from bruit.network.journal import Input, Journal, Step
@@ -31,6 +32,7 @@ from bruit.protocols.peer import EMPTY, PeerMachine
 log = logging.getLogger("bruit.network")
 BATCH = 64  # inputs committed together at most
 TIME = struct.Struct("<d")
+LARGEST = 1e150  # beyond it the square of a number is not finite: no honest model gets there
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Settings:
 
     timeout: float = 30.0
     pace: float = 1.0
-    horizon: float = 0.0  # until when meetings and wakes go on, in seconds; 0 for rounds and walks
+    horizon: float | None = None  # until when meetings and wakes go on, in units of time; None for rounds and walks
     limits: Limits = USUAL
     queue: int = 4096  # messages of neighbors that may wait here
 
@@ -60,7 +62,9 @@ class Host:
     missed: list[Missed] = field(default_factory=list)
     received_bytes: int = 0
     sent: int = 0
+    payloads: int = 0  # how many of those carried values
     done: bool = False
+    ended: bool = False  # nothing is left to do in a next start
 
     def __post_init__(self) -> None:
         self.me = self.machine.seat.me
@@ -104,6 +108,8 @@ class Host:
             return self.machine.wake(now, alarm, int(number))  # type: ignore[arg-type]
         frame = decode(payload, self._voice(sender), self.settings.limits)
         example = None if frame.kind in EMPTY else self.machine.example
+        if any(np.abs(part.values).max(initial=0.0) > LARGEST for part in frame.fields if part.values.dtype.kind == "f"):
+            raise RemoteProtocolError(f"a number beyond {LARGEST:g} came, which no honest peer says")
         return self.machine.receive(now, sender, frame.envelope(example))
 
     def _feed(self, step: Step, kind: str, sender: int, sequence: int, payload: bytes) -> None:
@@ -128,11 +134,8 @@ class Host:
         for effect in effects:
             if isinstance(effect, Send) and effect.to == self.me:
                 self._own.append(effect.envelope)
-            elif isinstance(effect, Send) and step is not None:
-                heard = step.last_sequence(effect.to)
-                frame = Frame.of(self._voice(self.me), step.next_sequence(effect.to), effect.envelope, heard)
-                step.send(effect.to, encode(frame, self.settings.limits))
-                self.sent += 1
+            elif isinstance(effect, Send):
+                self._post(effect, step)
             elif isinstance(effect, WakeAt):
                 due = effect.time * (self.settings.pace if effect.alarm == "call" else 1.0)
                 self._alarm_count += 1
@@ -146,9 +149,32 @@ class Host:
             elif isinstance(effect, Done):
                 self.done = True
 
+    def _post(self, effect: Send, step: Step | None) -> None:
+        """Into the outbox; when inputs are executed again it is there already."""
+        self._line(effect.to)
+        self.sent += 1
+        self.payloads += effect.envelope.row is not None
+        if step is not None:
+            heard = step.last_sequence(effect.to)
+            frame = Frame.of(self._voice(self.me), step.next_sequence(effect.to), effect.envelope, heard)
+            step.send(effect.to, encode(frame, self.settings.limits))
+
+    def _recall(self) -> None:
+        """After a restart: execute what the journal holds again, and check that it cost what it had cost."""
+        for known in self.journal.inputs():
+            self._again(known)
+        spent = [(line.peer, line.step, line.clock, line.event) for line in self.journal.spent()]
+        columns = [self.ledger.column(name).tolist() for name in ("peer", "step", "clock", "event")]
+        again = [(p, s, c, self.ledger.events[e].to_json()) for p, s, c, e in zip(*columns, strict=True)]
+        if spent != again:
+            raise PrivacyError(f"the inputs in {self.journal.path}, executed again, spend otherwise than its ledger says "
+                               f"({len(again)} and {len(spent)} lines): refusing to go on; use the version that began "
+                               f"the run")  # fmt: skip
+
     def _again(self, known: Input) -> None:
         """Execute a committed input again after a restart."""
         if known.kind == "refused":
+            self.refused["message"] += 1
             return
         now, payload = TIME.unpack(known.payload[:8])[0], known.payload[8:]
         self._began = time.monotonic() - now
@@ -171,13 +197,14 @@ class Host:
         """Serve, take part until the end, and leave when the neighbors have everything."""
         server = await self._serve()
         try:
-            for known in self.journal.inputs():
-                self._again(known)
+            self._recall()
             for peer in self._neighbors():
                 self._line(peer)
             await self._gather()
             await self._live()
-            await self._leave()
+            if self._finished():
+                await self._leave()
+            self.ended = self._finished() and (not self._stop.is_set() or all(one.settled() for one in self.lines.values()))
         finally:
             for task in list(self._tasks):
                 task.cancel()
@@ -189,6 +216,7 @@ class Host:
         self._stop.set()
 
     def _neighbors(self) -> list[int]:
+        """Whom this peer meets in the first rounds; a line to anybody else is laid with the first message."""
         graph = self.machine.seat.graph
         rounds = range(1) if not hasattr(graph, "at") else range(min(self.machine.seat.steps, 64))
         found = {int(v) for t in rounds for v in (graph.at(t) if hasattr(graph, "at") else graph).neighbors(self.me)}
@@ -203,6 +231,8 @@ class Host:
             if all(line.connected for line in self.lines.values()):
                 break
             await asyncio.sleep(0.01)
+        if self._stop.is_set():
+            return
         self._began = time.monotonic()
         with self.journal.step() as step:
             self._feed(step, "begin", self.me, step.last_sequence(self.me) + 1, b"")
@@ -226,8 +256,10 @@ class Host:
             self._flush()
 
     def _finished(self) -> bool:
-        if not self.settings.horizon:
+        if self.settings.horizon is None:
             return self.done
+        if self.machine.state is None:
+            return False
         return self._now() > self.settings.horizon * self.settings.pace and not self.machine.waiting
 
     async def _next_message(self) -> tuple[int, Frame] | None:
@@ -267,14 +299,14 @@ class Host:
                     while not self._queue.empty():
                         self._take(step, *self._queue.get_nowait())
                 self._flush()
-            if all(line.said_bye and peer in self._left for peer, line in self.lines.items()):
+            if all(peer in self._left and line.left() for peer, line in self.lines.items()):
                 return
             await asyncio.sleep(0.01)
 
     # the server
 
     async def _serve(self) -> grpc.aio.Server:
-        server = grpc.aio.server(options=options(self.settings.limits))
+        server = grpc.aio.server(options=[*options(self.settings.limits), ("grpc.so_reuseport", 0)])
         handlers: dict[str, Any] = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
         credentials = grpc.ssl_server_credentials(
@@ -302,7 +334,7 @@ class Host:
         """One neighbor's stream: check, queue, and send receipts for what is in the journal."""
         try:
             entry = self._caller(context)
-        except RemoteProtocolError as error:
+        except BruitError as error:
             self.refused["caller"] += 1
             log.warning("refused: %s", error)
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
@@ -323,11 +355,12 @@ class Host:
 
     async def _accept(self, sender: int, frame: Frame) -> None:
         if frame.kind in CONTROL:
-            if sender in self.lines and frame.acknowledged:
+            if frame.acknowledged:
                 self.journal.acknowledge(sender, frame.acknowledged)
-                self.lines[sender].notify()
             if frame.kind == "bye":
                 self._left.add(sender)
+            if sender in self.lines:
+                self.lines[sender].notify()
             return
         last = max(self._queued.get(sender, 0), self.journal.last_sequence(sender))
         if frame.sequence > last + 1:
@@ -336,13 +369,18 @@ class Host:
             self._queued[sender] = frame.sequence
             self._left.discard(sender)
             await self._queue.put((sender, frame))
+        else:
+            self.refused["repeated"] += 1
+            log.info("peer %d repeated message %d, which changes nothing", sender, frame.sequence)
 
     async def _confirm(self, sender: int, receipts: asyncio.Event, context: Any) -> None:
-        said = -1
+        """Receipts: "ack" for what is in the journal, "bye" for a bye."""
+        said = (-1, False)
         while True:
             await receipts.wait()
             receipts.clear()
-            known = self.journal.last_sequence(sender)
-            if known > said:
-                await context.write(encode(Frame(self._voice(self.me), 0, "ack", acknowledged=known)))
-                said = known
+            now = (self.journal.last_sequence(sender), sender in self._left)
+            if now != said:
+                kind = "bye" if now[1] else "ack"
+                await context.write(encode(Frame(self._voice(self.me), 0, kind, acknowledged=now[0])))
+                said = now

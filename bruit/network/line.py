@@ -30,7 +30,8 @@ def options(limits: Limits) -> list[tuple[str, int | str]]:
     return [
         ("grpc.max_send_message_length", limits.bytes), ("grpc.max_receive_message_length", limits.bytes),
         ("grpc.keepalive_time_ms", 10_000), ("grpc.keepalive_timeout_ms", 5_000),
-        ("grpc.http2.max_pings_without_data", 0), ("grpc.enable_retries", 0),
+        ("grpc.http2.max_pings_without_data", 0), ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ("grpc.enable_retries", 0),
     ]  # fmt: skip
 
 
@@ -46,9 +47,11 @@ class Line:
     limits: Limits
     connected: bool = False
     sent_bytes: int = 0
-    said_bye: bool = False
+    refused: int = 0
+    said_bye: bool = False  # and the neighbor has confirmed it
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
+    _warned: str = ""
 
     def notify(self) -> None:
         """There may be something new in the outbox."""
@@ -58,6 +61,10 @@ class Line:
         """Say that nothing more will come, as soon as everything was acknowledged."""
         self._closing = True
         self._news.set()
+
+    def left(self) -> bool:
+        """Whether the neighbor, which has said bye itself, knows that this peer has nothing more for it."""
+        return self.said_bye or (self.settled() and not self.connected)
 
     def settled(self) -> bool:
         """Whether the neighbor has everything."""
@@ -72,12 +79,26 @@ class Line:
                     await self._talk(channel)
                 pause = FIRST_PAUSE
             except (grpc.aio.AioRpcError, RemoteProtocolError, asyncio.InvalidStateError) as error:
-                reason = error.details() if isinstance(error, grpc.aio.AioRpcError) else str(error)
-                log.debug("line to peer %d is down: %s", self.entry.peer, reason)
+                self._tell(error)
             finally:
                 self.connected = False
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _tell(self, error: Exception) -> None:
+        """Log why the line is down; what waiting does not heal is told to the operator, once."""
+        reason = str(error.details() if isinstance(error, grpc.aio.AioRpcError) else error)
+        if isinstance(error, RemoteProtocolError):
+            self.refused += 1
+        elif "handshake" in reason.lower() or "certificate" in reason.lower():
+            reason = (f"who listens at {self.entry.address} does not show the certificate that the address book lists, "
+                      f"or refuses ours; compare fingerprints and dates")  # fmt: skip
+        else:
+            log.debug("line to peer %d is down: %s", self.entry.peer, reason)
+            return
+        if reason != self._warned:
+            log.warning("line to peer %d is down: %s", self.entry.peer, reason)
+            self._warned = reason
 
     def _channel(self) -> grpc.aio.Channel:
         credentials = grpc.ssl_channel_credentials(
@@ -92,6 +113,7 @@ class Line:
 
     async def _talk(self, channel: grpc.aio.Channel) -> None:
         call: Stream = channel.stream_stream(PATH)(timeout=None)
+        self.said_bye = False  # the neighbor may have started again and forgotten it
         await call.write(self._control("hello"))
         first = decode(await self._read(call), self.theirs, self.limits)
         self._confirm(first)
@@ -112,9 +134,10 @@ class Line:
         return data
 
     def _confirm(self, frame: Frame) -> None:
-        if frame.kind != "ack":
+        if frame.kind not in ("ack", "bye"):
             raise RemoteProtocolError(f"peer {self.entry.peer} answered {frame.kind!r} where only receipts are due")
         self.journal.acknowledge(self.entry.peer, frame.acknowledged)
+        self.said_bye = frame.kind == "bye" and self.settled()
 
     async def _listen(self, call: Stream) -> None:
         while True:
@@ -122,13 +145,14 @@ class Line:
             self._news.set()
 
     async def _speak(self, call: Stream, after: int) -> None:
+        bye = False
         while True:
             self._news.clear()
             for sequence, data in self.journal.outbox(self.entry.peer, after):
                 await call.write(data)
                 self.sent_bytes += len(data)
-                after = sequence
-            if self._closing and not self.said_bye and self.settled():
+                after, bye = sequence, False
+            if self._closing and not bye and self.settled():
                 await call.write(self._control("bye"))
-                self.said_bye = True
+                bye = True
             await self._news.wait()

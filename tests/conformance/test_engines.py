@@ -76,6 +76,16 @@ def test_chained_phases_share_states_and_ledger():
     assert "share this ledger" in second.epsilon(of=1, seen_by=0).why()
 
 
+def test_chain_goes_on_and_levels_do_not_mix():
+    task, graph = small_task(8), grid(2, 4)
+    first = br.run(br.GossipSGD(), graph, task, privacy=br.Gaussian(clip=2.0, sigma=1.0), steps=3)
+    second = br.chain(first, task, steps=2)
+    assert len(second.ledger) == len(first.ledger) + 8 * 2
+    assert not np.allclose(first.estimates, second.estimates)
+    with pytest.raises(br.PrivacyError, match="different levels"):
+        br.chain(first, task, steps=2, privacy=br.Gaussian(clip=2.0, sigma=1.0, level="record"))
+
+
 def test_a_phase_never_reuses_the_noise_of_an_earlier_one():
     task, graph = small_task(8), grid(2, 4)
     noise = br.Gaussian(clip=100.0, sigma=1.0, lattice=None)
