@@ -39,12 +39,31 @@ class Validity:
         return all(astuple(self)[:5])
 
 
-def components_of(pattern: Weights) -> tuple[int, Ints]:
-    """How many parts never hear of each other, and which part each peer is in."""
-    from scipy.sparse.csgraph import connected_components  # loads all of scipy.linalg
+SMALL = 4096  # peers up to which a plain search is quick enough, and a real peer stays light
 
-    count, labels = connected_components(pattern, directed=False)
-    return int(count), labels.astype(np.int64)
+
+def components_of(pattern: Weights) -> tuple[int, Ints]:
+    """How many parts never hear of each other, and which part each peer is in; directions do not count."""
+    if pattern.shape[0] > SMALL:
+        from scipy.sparse.csgraph import connected_components  # fast, but loads all of scipy.linalg
+
+        count, labels = connected_components(pattern, directed=False)
+        return int(count), labels.astype(np.int64)
+    both = (abs(pattern) + abs(pattern.T)).tocsr()
+    start, neighbors = both.indptr, both.indices
+    part, count = np.full(pattern.shape[0], -1, np.int64), 0
+    for first in range(len(part)):
+        if part[first] < 0:
+            reached = [first]
+            part[first] = count
+            while reached:
+                v = reached.pop()
+                fresh = neighbors[start[v] : start[v + 1]]
+                fresh = fresh[part[fresh] < 0]
+                part[fresh] = count
+                reached.extend(fresh.tolist())
+            count += 1
+    return count, part
 
 
 def validity(weights: Weights, edges: Ints | None = None) -> Validity:
