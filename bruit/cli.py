@@ -351,9 +351,10 @@ def peer_key(
     from bruit.whole_files import write_whole
 
     identity = Identity.create(name)
+    public = public_entry(identity, host, port)  # before anything is written, so that a wrong address leaves nothing
     folder.mkdir(parents=True, exist_ok=True)
     identity.save(folder)
-    write_whole(folder / "public.toml", lambda file: file.write(public_entry(identity, host, port).encode()))
+    write_whole(folder / "public.toml", lambda file: file.write(public.encode()))
     if as_json:
         emit_json({"name": name, "fingerprint": identity.fingerprint(), "public": str(folder / "public.toml")})
         return
@@ -418,7 +419,7 @@ def network_init(
 
 @network_app.command("join")
 def network_join(
-    public: Annotated[list[Path], typer.Argument(help="Everyone's public.toml, in the order of peers.")],
+    public: Annotated[list[Path], typer.Argument(help="Everyone's public.toml; peers are numbered by name.")],
     book: Annotated[Path, typer.Option("--out", help="The address book to write.")] = Path("book.toml"),
     as_json: Json = False,
 ) -> None:

@@ -152,11 +152,15 @@ def command_line() -> str:
     for command in cli.app.registered_commands:
         if command.callback is not None:
             text += command_section(command.name or command.callback.__name__, command.callback)
+    for group in cli.app.registered_groups:
+        for command in group.typer_instance.registered_commands if group.typer_instance is not None else ():
+            if command.callback is not None:
+                text += command_section(f"{group.name} {command.name}", command.callback)
     return text
 
 
 def command_section(name: str, call: Callable[..., Any]) -> str:
-    about, _, example = (inspect.getdoc(call) or "").partition("\n\nExample: ")
+    about, _, example = (inspect.getdoc(call) or "").partition("Example: ")
     rows = []
     hints = get_type_hints(call, include_extras=True)
     for key, part in inspect.signature(call).parameters.items():

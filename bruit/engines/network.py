@@ -72,7 +72,7 @@ async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
         seat = Seat(peer, job.algorithm, job.graph, job.door.with_ledger(own), job.dice, job.steps, public,
                     Faults.none(), mine.time, mine.b, earlier, engine.timeout)  # fmt: skip
         journal = Journal.open(folder / f"peer-{peer}.db", run, {"rehearsal": "yes"})
-        horizon = float(job.steps) if isinstance(job.schedule, Pairs | Wakes) else 0.0
+        horizon = float(job.steps) if isinstance(job.schedule, Pairs | Wakes) else None
         settings = Settings(engine.timeout, engine.pace, horizon)
         hosts.append(Host(people[peer], book, run, peer_machine(seat), journal, own, settings))
     try:
@@ -89,8 +89,8 @@ def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
         raise ConformanceError(f"peer {short[0]} did not reach the last round")
     for host in hosts:
         job.ledger.extend(host.ledger)
-    trace = Trace(job.n, job.steps, messages=sum(host.sent for host in hosts))
-    met = sorted(event for host in hosts for event in host.meetings)
+    trace = Trace(job.n, job.steps, messages=sum(host.payloads for host in hosts))
+    met = sorted((event[0] + host.origin, *event[1:]) for host in hosts for event in host.meetings)
     trace.meetings = Meetings(
         np.array([event[0] for event in met], np.float64), np.array([event[1] for event in met], np.int64),
         np.array([event[2] for event in met], np.int64),

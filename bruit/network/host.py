@@ -16,16 +16,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import grpc
 import numpy as np
 
-from bruit.errors import BruitError, PrivacyError, RemoteProtocolError
-from bruit.network.address_book import AddressBook, Entry
-from bruit.network.identity import Identity, fingerprint
+from bruit.errors import PrivacyError, RemoteProtocolError
+from bruit.network.address_book import AddressBook
+from bruit.network.identity import Identity
 from bruit.network.journal import Input, Journal, Step
-from bruit.network.line import Line, options
+from bruit.network.line import Line
+from bruit.network.listening import Listener
 from bruit.privacy.ledger import Ledger
-from bruit.protocols.codec import CONTROL, METHOD, SERVICE, USUAL, Conversation, Frame, Limits, decode, encode
+from bruit.protocols.codec import USUAL, Conversation, Frame, Limits, decode, encode
 from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Met, Missed, Send, WakeAt
 from bruit.protocols.peer import EMPTY, PeerMachine
 
@@ -60,7 +60,6 @@ class Host:
     refused: Counter[str] = field(default_factory=Counter)
     meetings: list[tuple[float, int, int, dict[int, int]]] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
-    received_bytes: int = 0
     sent: int = 0
     payloads: int = 0  # how many of those carried values
     done: bool = False
@@ -71,12 +70,12 @@ class Host:
         self.algorithm = self.machine.seat.algorithm.name()
         self.lines: dict[int, Line] = {}
         self._queue: asyncio.Queue[tuple[int, Frame]] = asyncio.Queue(self.settings.queue)
-        self._queued: dict[int, int] = {}
         self._alarms: list[tuple[float, int, Alarm, int]] = []
         self._own: list[Envelope] = []
         self._alarm_count, self._spent = 0, 0
-        self._receipts: dict[int, asyncio.Event] = {}
-        self._left: set[int] = set()
+        self._gone: set[int] = set()  # whom the operator knows to be missing
+        self.ears = Listener(self.identity, self.book, self.me, self._voice, self.journal, self.settings.limits,
+                             self._queue, self.refused, self._news)  # fmt: skip
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._began = 0.0
@@ -85,6 +84,10 @@ class Host:
 
     def _voice(self, peer: int) -> Conversation:
         return Conversation(self.run_id, self.algorithm, peer)
+
+    def _news(self, peer: int) -> None:
+        if peer in self.lines:
+            self.lines[peer].notify()
 
     def _line(self, peer: int) -> Line:
         if peer not in self.lines:
@@ -108,7 +111,8 @@ class Host:
             return self.machine.wake(now, alarm, int(number))  # type: ignore[arg-type]
         frame = decode(payload, self._voice(sender), self.settings.limits)
         example = None if frame.kind in EMPTY else self.machine.example
-        if any(np.abs(part.values).max(initial=0.0) > LARGEST for part in frame.fields if part.values.dtype.kind == "f"):
+        floats = (part.values for part in frame.fields if part.values.dtype.kind == "f")
+        if any(np.abs(values).max(initial=0.0) > LARGEST for values in floats):
             raise RemoteProtocolError(f"a number beyond {LARGEST:g} came, which no honest peer says")
         return self.machine.receive(now, sender, frame.envelope(example))
 
@@ -122,8 +126,12 @@ class Host:
             log.warning("refused a message of peer %d: %s", sender, error)
             step.input("refused", sender, sequence, b"")
             return
+        if kind == "alarm" and not effects and not payload.startswith(b"call"):
+            return  # the end of a patience that nobody tried: nothing has changed, so there is nothing to remember
         step.input(kind, sender, sequence, TIME.pack(now) + payload)
         self._carry_out(effects, step)
+        if len(self.ledger) == self._spent:
+            return
         peers, steps, clocks, kinds = (self.ledger.column(name) for name in ("peer", "step", "clock", "event"))
         for line in range(self._spent, len(peers)):
             event = self.ledger.events[int(kinds[line])].to_json()
@@ -144,10 +152,19 @@ class Host:
                 self.meetings.append((self._now(), effect.other, self.me, dict(effect.reads)))
             elif isinstance(effect, Missed):
                 self.missed.append(effect)
-                log.warning("%s peer %d in exchange %d", "late:" if effect.late else "went on without", effect.other,
-                            effect.number)  # fmt: skip
+                if step is not None:
+                    self._tell(effect)
             elif isinstance(effect, Done):
                 self.done = True
+
+    def _tell(self, missed: Missed) -> None:
+        """Tell the operator, once until it is back, who is gone on without."""
+        if missed.late:
+            log.info("made up for peer %d in exchange %d", missed.other, missed.number)
+            self._gone.discard(missed.other)
+        elif missed.other not in self._gone:
+            log.warning("going on without peer %d, since exchange %d", missed.other, missed.number)
+            self._gone.add(missed.other)
 
     def _post(self, effect: Send, step: Step | None) -> None:
         """Into the outbox; when inputs are executed again it is there already."""
@@ -167,9 +184,9 @@ class Host:
         columns = [self.ledger.column(name).tolist() for name in ("peer", "step", "clock", "event")]
         again = [(p, s, c, self.ledger.events[e].to_json()) for p, s, c, e in zip(*columns, strict=True)]
         if spent != again:
-            raise PrivacyError(f"the inputs in {self.journal.path}, executed again, spend otherwise than its ledger says "
-                               f"({len(again)} and {len(spent)} lines): refusing to go on; use the version that began "
-                               f"the run")  # fmt: skip
+            raise PrivacyError(f"the inputs in {self.journal.path}, executed again, spend otherwise than its ledger "
+                               f"says ({len(again)} and {len(spent)} lines): refusing to go on; use the version that "
+                               f"began the run")  # fmt: skip
 
     def _again(self, known: Input) -> None:
         """Execute a committed input again after a restart."""
@@ -182,8 +199,7 @@ class Host:
             self._own.pop(0)
         if known.kind == "alarm":
             alarm, number = payload.decode().split(":")
-            place = next(k for k, entry in enumerate(sorted(self._alarms)) if entry[2:] == (alarm, int(number)))
-            self._alarms.remove(sorted(self._alarms)[place])
+            self._alarms.remove(min(entry for entry in self._alarms if entry[2:] == (alarm, int(number))))
             heapq.heapify(self._alarms)
         self._carry_out(self._react(known.kind, known.sender, now, payload), None)
         self._spent = len(self.ledger)
@@ -191,11 +207,16 @@ class Host:
     def _now(self) -> float:
         return time.monotonic() - self._began
 
+    @property
+    def origin(self) -> float:
+        """When this peer's clock showed 0, by the clock of the machine."""
+        return self._began
+
     # the peer's life
 
     async def run(self) -> None:
         """Serve, take part until the end, and leave when the neighbors have everything."""
-        server = await self._serve()
+        server = await self.ears.serve()
         try:
             self._recall()
             for peer in self._neighbors():
@@ -204,7 +225,8 @@ class Host:
             await self._live()
             if self._finished():
                 await self._leave()
-            self.ended = self._finished() and (not self._stop.is_set() or all(one.settled() for one in self.lines.values()))
+            told = not self._stop.is_set() or all(line.settled() for line in self.lines.values())
+            self.ended = self._finished() and told
         finally:
             for task in list(self._tasks):
                 task.cancel()
@@ -285,8 +307,7 @@ class Host:
         """After a commit: messages may leave, receipts may go out."""
         for line in self.lines.values():
             line.notify()
-        for event in self._receipts.values():
-            event.set()
+        self.ears.committed()
 
     async def _leave(self) -> None:
         """Stay until every neighbor has our words and has said bye, or patience ends."""
@@ -299,88 +320,6 @@ class Host:
                     while not self._queue.empty():
                         self._take(step, *self._queue.get_nowait())
                 self._flush()
-            if all(peer in self._left and line.left() for peer, line in self.lines.items()):
+            if all(peer in self.ears.left and line.left() for peer, line in self.lines.items()):
                 return
             await asyncio.sleep(0.01)
-
-    # the server
-
-    async def _serve(self) -> grpc.aio.Server:
-        server = grpc.aio.server(options=[*options(self.settings.limits), ("grpc.so_reuseport", 0)])
-        handlers: dict[str, Any] = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-        credentials = grpc.ssl_server_credentials(
-            [(self.identity.key, self.identity.certificate.encode())], self.book.certificates(without=self.me),
-            require_client_auth=True,
-        )  # fmt: skip
-        entry = self.book.entry(self.me)
-        server.add_secure_port(entry.address, credentials)
-        await server.start()
-        return server
-
-    def _caller(self, context: Any) -> Entry:
-        """Who speaks, by the pinned certificate; anything but TLS 1.3 is refused."""
-        facts = context.auth_context()
-        version = facts.get("ssl_tls_version", [b"TLSv1.3"])[0]
-        if version != b"TLSv1.3":
-            raise RemoteProtocolError(f"a caller speaks {version.decode(errors='replace')}; here it is TLS 1.3 only")
-        shown = facts.get("x509_pem_cert", [b""])[0].decode(errors="replace")
-        entry = self.book.by_fingerprint(fingerprint(shown)) if shown else None
-        if entry is None:
-            raise RemoteProtocolError("a caller whose certificate is not in the address book")
-        return entry
-
-    async def _talk(self, requests: Any, context: Any) -> None:
-        """One neighbor's stream: check, queue, and send receipts for what is in the journal."""
-        try:
-            entry = self._caller(context)
-        except BruitError as error:
-            self.refused["caller"] += 1
-            log.warning("refused: %s", error)
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
-            return
-        receipts = self._receipts[entry.peer] = asyncio.Event()
-        writer = asyncio.create_task(self._confirm(entry.peer, receipts, context))
-        try:
-            async for data in requests:
-                self.received_bytes += len(data)
-                await self._accept(entry.peer, decode(data, self._voice(entry.peer), self.settings.limits))
-                receipts.set()
-        except RemoteProtocolError as error:
-            self.refused["frame"] += 1
-            log.warning("refused what peer %d sent: %s", entry.peer, error)
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        finally:
-            writer.cancel()
-
-    async def _accept(self, sender: int, frame: Frame) -> None:
-        if frame.kind in CONTROL:
-            if frame.acknowledged:
-                self.journal.acknowledge(sender, frame.acknowledged)
-            if frame.kind == "bye":
-                self._left.add(sender)
-            if sender in self.lines:
-                self.lines[sender].notify()
-            return
-        last = max(self._queued.get(sender, 0), self.journal.last_sequence(sender))
-        if frame.sequence > last + 1:
-            raise RemoteProtocolError(f"message {frame.sequence} came where {last + 1} is due")
-        if frame.sequence == last + 1:
-            self._queued[sender] = frame.sequence
-            self._left.discard(sender)
-            await self._queue.put((sender, frame))
-        else:
-            self.refused["repeated"] += 1
-            log.info("peer %d repeated message %d, which changes nothing", sender, frame.sequence)
-
-    async def _confirm(self, sender: int, receipts: asyncio.Event, context: Any) -> None:
-        """Receipts: "ack" for what is in the journal, "bye" for a bye."""
-        said = (-1, False)
-        while True:
-            await receipts.wait()
-            receipts.clear()
-            now = (self.journal.last_sequence(sender), sender in self._left)
-            if now != said:
-                kind = "bye" if now[1] else "ack"
-                await context.write(encode(Frame(self._voice(self.me), 0, kind, acknowledged=now[0])))
-                said = now

@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -97,8 +98,8 @@ def write_share(task: Task, kind: str, peer: int, path: Path) -> None:
     write_whole(path, lambda file: np.savez_compressed(file, **columns))
 
 
-def read_share(path: Path, me: int, among: int) -> tuple[Task, str]:
-    """The task of peer `me` from its own file, and the file's digest."""
+def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tuple[Task, str]:
+    """The task of peer `me` from its own file, and the file's digest; `agreed` is the kind the experiment names."""
     if not path.is_file():
         raise ConfigError(f"the records {path} are missing; every participant keeps its own file there")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -106,8 +107,10 @@ def read_share(path: Path, me: int, among: int) -> tuple[Task, str]:
         with np.load(path, allow_pickle=False) as stored:
             columns = {name: stored[name] for name in stored.files}
         kind = str(columns["kind"])
+        if agreed is not None and kind != agreed:
+            raise ConfigError(f"the records {path} are for a task of kind {kind!r}, but {agreed!r} was agreed on")
         inner: Task = Mean(columns["values"]) if kind == "mean" else _linear(kind, columns)
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise ConfigError(f"the records {path} cannot be read: {error}") from None
     return OwnTask(inner, me, among), digest
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
 
 from bruit.errors import ConfigError
+from bruit.network.host import Host
 from bruit.network.site import Participant
+from bruit.privacy.events import Mask
 from bruit.whole_files import to_json, write_whole
 
+log = logging.getLogger("bruit.network")
 EVERY = 0.2  # seconds between two status files
 STOPPED = 3  # exit code: stopped before the end, the next start goes on
 
@@ -25,12 +28,18 @@ def status(of: Participant) -> dict[str, Any]:
     host = of.host
     up = sum(line.connected for line in host.lines.values())
     return {
-        "peer": host.me, "step": host.machine.count, "steps": host.machine.seat.steps, "done": host.done,
+        "peer": host.me, "step": host.machine.count, "steps": host.machine.seat.steps, "done": host.ended or host.done,
         "neighbors": len(host.lines), "connected": up, "sent": host.sent, "meetings": len(host.meetings),
-        "bytes_sent": sum(line.sent_bytes for line in host.lines.values()), "bytes_received": host.received_bytes,
-        "refused": dict(host.refused), "missed": len([miss for miss in host.missed if not miss.late]),
+        "bytes_sent": sum(line.sent_bytes for line in host.lines.values()), "bytes_received": host.ears.received_bytes,
+        "refused": refusals(host), "missed": len([miss for miss in host.missed if not miss.late]),
         "epsilon": spent(of), "delta": delta_of(of), "budget": None if of.budget is None else of.budget.epsilon,
     }  # fmt: skip
+
+
+def refusals(host: Host) -> dict[str, int]:
+    """What was refused, by kind: callers, frames, messages, repetitions, and receipts of what was never sent."""
+    receipts = sum(line.refused for line in host.lines.values())
+    return {**host.refused, "receipt": receipts} if receipts else dict(host.refused)
 
 
 def delta_of(of: Participant) -> float:
@@ -42,6 +51,28 @@ def spent(of: Participant) -> float:
     from bruit.privacy.ledger import Budget
 
     return Budget(1.0, delta_of(of)).spent(of.host.ledger, of.host.me)
+
+
+def silent_releases(of: Participant) -> int:
+    """How many releases held the full noise and no data, because one more would have passed the budget."""
+    ledger, me = of.host.ledger, of.host.me
+    if of.budget is None or of.privacy is None or of.budget.allows(ledger, me, of.privacy.event()):
+        return 0
+    kinds = [ledger.events[kind] for kind in ledger.column("event")]
+    last = max((place for place, kind in enumerate(kinds) if not isinstance(kind, Mask)), default=-1)
+    return sum(kind == Mask(of.privacy.sigma) for kind in kinds[last + 1 :])
+
+
+class _Notice:
+    """Tells the operator, once, that the budget is spent."""
+
+    def __init__(self) -> None:
+        self.given = False
+
+    def __call__(self, of: Participant) -> None:
+        if not self.given and silent_releases(of):
+            self.given = True
+            log.warning("the budget is spent: peer %d goes on with the full noise and without its data", of.host.me)
 
 
 def metrics_text(of: Participant) -> str:
@@ -70,9 +101,14 @@ async def _serve_metrics(of: Participant, port: int) -> asyncio.Server:
         raise ConfigError(f"the metrics port {port} cannot be used: {error.strerror}") from None
 
 
-async def _watch(of: Participant, path: Path) -> None:
+def _show(of: Participant, notice: _Notice) -> None:
+    notice(of)
+    write_whole(of.site.state / "status.json", lambda file: file.write(to_json(status(of)).encode()))
+
+
+async def _watch(of: Participant, notice: _Notice) -> None:
     while True:
-        write_whole(path, lambda file: file.write(to_json(status(of)).encode()))
+        _show(of, notice)
         await asyncio.sleep(EVERY)
 
 
@@ -81,11 +117,13 @@ async def _run(of: Participant, metrics_port: int | None, ready: Callable[[], No
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, of.host.stop)
     server = None if metrics_port is None else await _serve_metrics(of, metrics_port)
-    watcher = asyncio.create_task(_watch(of, of.site.state / "status.json"))
+    notice = _Notice()
+    watcher = asyncio.create_task(_watch(of, notice))
     if ready is not None:
         ready()
     try:
         await of.host.run()
+        _show(of, notice)
     finally:
         watcher.cancel()
         if server is not None:
@@ -104,18 +142,19 @@ def run_participant(of: Participant, metrics_port: int | None = None, ready: Cal
     finally:
         of.host.journal.close()
     write_report(of)
-    return 0 if of.host.done or of.host.settings.horizon else STOPPED
+    return 0 if of.host.ended else STOPPED
 
 
 def write_report(of: Participant) -> dict[str, Any]:
     """The model and the report in the state folder."""
     host = of.host
-    estimate = host.machine.seat.algorithm.estimate(host.machine.state)
-    write_whole(of.site.state / "model.npz", lambda file: np.savez_compressed(file, model=estimate))
-    metrics = of.task.evaluate(estimate)
-    exhausted = any(getattr(event, "kind", "") == "mask" for event in host.ledger.events)
+    metrics: dict[str, float] = {}
+    if host.machine.state is not None:
+        estimate = host.machine.seat.algorithm.estimate(host.machine.state)
+        write_whole(of.site.state / "model.npz", lambda file: np.savez_compressed(file, model=estimate))
+        metrics = of.task.evaluate(estimate)
     report = {**status(of), "metrics": metrics, "algorithm": host.algorithm, "run": host.run_id,
-              "silent_releases": exhausted, "left_over": len([m for m in host.missed if not m.late])
+              "silent_releases": silent_releases(of), "left_over": len([m for m in host.missed if not m.late])
               - len([m for m in host.missed if m.late])}  # fmt: skip
     write_whole(of.site.state / "report.json", lambda file: file.write(to_json(report).encode()))
     return report

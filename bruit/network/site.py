@@ -79,13 +79,22 @@ def read_site(path: str | Path) -> Site:
     if not file.is_file():
         raise ConfigError(f"there is no site file {file}; `bruit network init` writes one for every participant")
     try:
-        content = tomllib.loads(file.read_text())
+        content = tomllib.loads(_text(file))
         return Site(SiteFile.model_validate(content), file.parent)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{file}: {'.'.join(map(str, first['loc']))}: {str(first['msg']).lower()}") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text ({error})") from None
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         raise ConfigError(f"this site is peer {site.file.peer}, but the address book lists 0..{len(book.entries) - 1}")
     if book.entry(site.file.peer).fingerprint != identity.fingerprint():
         raise ConfigError(f"the address book lists another certificate for peer {site.file.peer}; compare fingerprints")
-    text = (site.folder / site.file.experiment).read_text()
+    text = _text(site.folder / site.file.experiment)
     file = parse(text, str(site.file.experiment))
     graph = named_graph(file.graph)
     check_graph(graph)
@@ -117,12 +126,13 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     algorithm, steps = build_algorithm(file.algorithm.name, settings, graph, file.steps, file.privacy)
     check_schedule(algorithm, graph, steps)
     privacy = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
-    task, digest = read_share(site.folder / site.file.records, site.file.peer, graph.n)
+    task, digest = read_share(site.folder / site.file.records, site.file.peer, graph.n, file.task.kind)
     site.state.mkdir(parents=True, exist_ok=True)
     run = run_id(book, text)
     journal = Journal.open(site.state / "journal.db", run, {
         "records": digest, "experiment": hashlib.sha256(text.encode()).hexdigest(),
         "mechanism": json.dumps(None if privacy is None else privacy.describe(), sort_keys=True),
+        "budget": "none" if site.file.budget is None else f"{site.file.budget.epsilon!r}, {site.file.budget.delta!r}",
         "dice": "cryptographic" if rehearse is None else f"rehearsal {rehearse}",
     })  # fmt: skip
     dice: Dice = Secure(journal.secret()) if rehearse is None else Replay(rehearse)
@@ -138,11 +148,11 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
 
 
 def _calls(algorithm: Any, graph: Any, steps: int, dice: Dice, me: int,
-           rehearse: int | None) -> tuple[Meetings, float]:  # fmt: skip
+           rehearse: int | None) -> tuple[Meetings, float | None]:  # fmt: skip
     """This peer's own timetable of calls, and until when it goes on."""
     schedule = algorithm.schedule
     if isinstance(schedule, Rounds) or not isinstance(schedule, Pairs | Wakes):
-        return Meetings.none(), 0.0
+        return Meetings.none(), None
     if schedule.activations is not None and rehearse is None:
         raise ConfigError("activations are counted by nobody between real peers; leave them out and give steps as time")
     return schedule.meetings(graph, steps, dice).of(me), float(steps)

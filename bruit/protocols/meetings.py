@@ -30,7 +30,9 @@ class MeetingPeer(PeerMachine):
         self._open: set[tuple[int, int]] = set()  # calls it no longer waits for, but whose answer would still count
         self._promised: tuple[int, int] | None = None  # whose call it has answered and still waits to hear
         self._owed: dict[tuple[int, int], Any] = {}  # what it answered to callers it no longer waits for
-        self._later: list[tuple[int, Envelope]] = []  # answers that came while it was bound
+        self._later: list[tuple[int, Envelope]] = []  # answers and late replies that came while it was bound
+        self._promises = 0
+        self._told: Any = None  # what it said in the answer of that promise
 
     @property
     def waiting(self) -> bool:
@@ -47,12 +49,12 @@ class MeetingPeer(PeerMachine):
             self._open.add(self._offered)
             missed = Missed(self._offered[0], number)
             self._offered = None
-            return [missed, *self._catch_up(now)]
-        if alarm == "reply" and self._promised is not None and self.count == number:
+            return [missed]
+        if alarm == "reply" and self._promised is not None and self._promises == number:
             caller, exchange = self._promised
-            self._owed[self._promised] = self._answers[caller].row
+            self._owed[self._promised] = self._told
             self._promised = None
-            return [Missed(caller, exchange), *self._catch_up(now)]
+            return [Missed(caller, exchange), *self._catch_up()]
         return []
 
     def _call(self, now: float) -> list[Effect]:
@@ -69,13 +71,19 @@ class MeetingPeer(PeerMachine):
         if envelope.kind == "offer":
             return self._on_offer(now, sender, envelope)
         if envelope.kind == "answer":
-            return self._on_answer(now, sender, envelope)
+            return [*self._on_answer(sender, envelope), *self._catch_up()]
         if envelope.kind == "reply":
-            return self._on_reply(now, sender, envelope)
+            return [*self._on_reply(sender, envelope), *self._catch_up()]
         if self._offered == (sender, envelope.number):
             self._offered = None
-        self._open.discard((sender, envelope.number))
-        return self._catch_up(now)
+        return self._settle((sender, envelope.number))
+
+    def _settle(self, exchange: tuple[int, int]) -> list[Effect]:
+        """A call this peer no longer waited for has ended after all, whichever way."""
+        if exchange not in self._open:
+            return []
+        self._open.discard(exchange)
+        return [Missed(*exchange, late=True)]
 
     def _meet(self, partner: int, row: Any) -> None:
         links = Links.of_meetings(self.ids, np.array([partner]))
@@ -90,9 +98,11 @@ class MeetingPeer(PeerMachine):
         if self.waiting:
             return self.refuse(sender, envelope)
         self._promised = (sender, envelope.number)
-        self._answers[sender] = Envelope("answer", envelope.number, self._mine(sender))
+        self._promises += 1
+        self._told = self._mine(sender)
+        self._answers[sender] = Envelope("answer", envelope.number, self._told)
         effects: list[Effect] = [Met(sender, envelope.number), Send(sender, self._answers[sender])]
-        return effects + self._patience(now, "reply", self.count)
+        return effects + self._patience(now, "reply", self._promises)
 
     def refuse(self, sender: int, envelope: Envelope) -> list[Effect]:
         """Decline an offer for good: a repetition of it is declined too, or the caller would be left behind."""
@@ -101,7 +111,7 @@ class MeetingPeer(PeerMachine):
             self._answers[sender] = Envelope("busy", envelope.number)
         return [Send(sender, self._answers[sender])] if self._answers[sender].number == envelope.number else []
 
-    def _on_answer(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+    def _on_answer(self, sender: int, envelope: Envelope) -> list[Effect]:
         exchange = (sender, envelope.number)
         if self._offered != exchange and exchange not in self._open:
             return []
@@ -110,29 +120,34 @@ class MeetingPeer(PeerMachine):
             return []
         if self._offered == exchange:
             self._offered = None
-        self._open.discard(exchange)
+        settled = self._settle(exchange)
         reply = Envelope("reply", envelope.number, self._mine(sender))
         self._meet(sender, envelope.row)
-        return [Send(sender, reply), *self._catch_up(now)]
+        return [*settled, Send(sender, reply)]
 
-    def _on_reply(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+    def _on_reply(self, sender: int, envelope: Envelope) -> list[Effect]:
         exchange = (sender, envelope.number)
         if self._promised == exchange:
             self._promised = None
             self._meet(sender, envelope.row)
-            return self._catch_up(now)
+            return []
+        if self._promised is not None:  # what it has answered must stay true until that meeting ends
+            if exchange in self._owed:
+                self._later.append((sender, envelope))
+            return []
         said = self._owed.pop(exchange, None)
         if said is None or not (self.seat.algorithm.linear and isinstance(said, np.ndarray)):
             return []
         nobody = Links.of_meetings(self.ids, np.array([sender])).without(np.array([True]))
-        inbox = Inbox(nobody, envelope.row[:0], False, said, (envelope.row - said) / 2)
+        inbox = Inbox(nobody, envelope.row[:0], False, self._mine(sender), (envelope.row - said) / 2)
+        self.count += 1  # a step of its own: no address of a draw is used twice
         self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
         return [Missed(sender, envelope.number, late=True)]
 
-    def _catch_up(self, now: float) -> list[Effect]:
-        """Take up the answers that came while this peer was bound."""
+    def _catch_up(self) -> list[Effect]:
+        """Take up what came while this peer was bound."""
         effects: list[Effect] = []
         while self._later and self._promised is None:
             sender, envelope = self._later.pop(0)
-            effects += self._on_answer(now, sender, envelope)
+            effects += (self._on_answer if envelope.kind == "answer" else self._on_reply)(sender, envelope)
         return effects

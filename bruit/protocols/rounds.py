@@ -1,12 +1,15 @@
 """Rounds between peers: everybody speaks to all neighbors, and absorbs when all of them were heard.
 
 Nobody stops a run: when patience ends, the peer goes on with those it heard, gives the weight of the others to itself,
-and does not wait for them again until they speak of the present. The mean is kept all the same, because an exchange is
-a flow W_ij (m_j - m_i): what arrives late is applied late, once, against what this peer had said in that exchange.
+and does not wait for them again until they speak of the present or nearly so; a peer that hears nobody at all waits a
+few times more before it goes on alone. The mean is kept all the same, because an exchange is a flow W_ij (m_j - m_i):
+what arrives late is applied late, once, against what this peer had said in that exchange; after the last round, by
+mixing that round again with the flow added (nothing is said then, so nothing leaks twice).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +19,12 @@ from bruit.errors import RemoteProtocolError
 from bruit.graphs import Graph
 from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Missed, Send
 from bruit.protocols.peer import ONE, PeerMachine, Seat
+
+# When somebody dies, its neighbors stop in one round, theirs in the next, and so on. Patience is a little longer in
+# later rounds (in turns of eight), so that who waits for the dead gives up before who waits for the waiting; where it
+# ends at the same moment all the same, who is only so many rounds behind is waited for again, and they find together.
+NEAR, TURN = 4, 8
+ALONE = 3  # rounds in a row that a peer waits for, each with all of its patience, when it hears nobody at all
 
 
 class RoundPeer(PeerMachine):
@@ -30,6 +39,8 @@ class RoundPeer(PeerMachine):
         self._owed: dict[tuple[int, int], tuple[float, Any]] = {}  # (round, neighbor): weight, what this peer had said
         self._late: Any = None  # flows that arrived after their round
         self._said: Any = None
+        self._rung, self._alone = -1, 0  # the last round whose patience ended; how many in a row without a word
+        self._final: tuple[Any, Inbox] | None = None  # the state before the last mixing, and what was mixed
         self._built: tuple[Graph, Links] | None = None
 
     def _around(self, number: int) -> Links:
@@ -53,7 +64,8 @@ class RoundPeer(PeerMachine):
             Send(int(peer), Envelope("round", self.count, take(self._said.rows, ONE + (k if self._said.each else 0))))
             for k, peer in enumerate(self._links.senders)
         ]
-        return sends + self._patience(now, "round", self.count)
+        later = self.seat.timeout * (self.count % TURN) / (2 * TURN)
+        return sends + self._patience(now + later, "round", self.count)
 
     def _handle(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
         number = envelope.number
@@ -61,9 +73,11 @@ class RoundPeer(PeerMachine):
             raise RemoteProtocolError(f"peer {sender} sent round {number} of {self.seat.steps}")
         if sender not in self._around(number).senders:
             raise RemoteProtocolError(f"peer {sender} is no neighbor of peer {self.seat.me} in round {number}")
+        if number >= self.count - NEAR:
+            self._away.discard(sender)
+            self._alone = 0
         if number < self.count:
             return self._make_up(sender, envelope)
-        self._away.discard(sender)
         self._heard.setdefault(number, {}).setdefault(sender, envelope.row)
         return self._go_on(now) if number == self.count else []
 
@@ -71,6 +85,7 @@ class RoundPeer(PeerMachine):
         if number != self.count or self.count >= self.seat.steps:
             return []
         heard = self._heard.get(number, {})
+        self._rung = number
         self._away |= {int(peer) for peer in self._links.senders if int(peer) not in heard}
         return self._go_on(now)
 
@@ -82,6 +97,11 @@ class RoundPeer(PeerMachine):
         weight, said = owed
         flow = weight * (envelope.row - said)
         self._late = flow if self._late is None else self._late + flow
+        if self._final is not None:
+            before, inbox = self._final
+            again = replace(inbox, late=self._late if inbox.late is None else inbox.late + self._late)
+            self._late, self._final = None, (before, again)
+            self.state = self.seat.algorithm.absorb(before, again, self._home(self.count, True))
         return [Missed(sender, envelope.number, late=True)]
 
     def _go_on(self, now: float) -> list[Effect]:
@@ -90,8 +110,12 @@ class RoundPeer(PeerMachine):
         while self.count < self.seat.steps:
             heard = self._heard.get(self.count, {})
             missing = [int(peer) for peer in self._links.senders if int(peer) not in heard]
+            alone = bool(missing) and not heard
             if any(peer not in self._away for peer in missing):
                 break
+            if alone and self._rung < self.count and self._alone < ALONE:
+                break
+            self._alone = self._alone + 1 if alone else 0
             effects += [Missed(peer, self.count) for peer in missing]
             inbox = self._inbox(heard, missing)
             self._heard.pop(self.count, None)
@@ -99,6 +123,7 @@ class RoundPeer(PeerMachine):
             last = self.count == self.seat.steps
             if not last:
                 self._links = self._around(self.count)
+            self._final = (self.state, inbox) if last else None
             self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, last))
             effects += [Done()] if last else self._speak(now)
         return effects

@@ -1,9 +1,12 @@
 """A token between peers: one model that walks, survives its holders' crashes, and is never in two places.
 
 The holder of hop h asks its predecessor before it lets the token go; the predecessor grants it once. If the holder does
-not ask in time the predecessor takes the token back, exactly once, and sends it elsewhere; a holder that asks too late
-is told to stop, and its token ends. So at every hop one token, and only one, goes on. After the last hop the word that
-the walk has ended is passed to everybody.
+not ask in time the predecessor takes the token back and sends it elsewhere, to whom it has not tried yet if there is
+anybody; a holder that asks too late is told to stop, and its token ends. So at every hop one token, and only one, goes
+on. After the last hop the word that the walk has ended is passed to everybody.
+
+Safety comes first: between "ask" and "go" only these two know who has the token, and nobody else can tell a lost token
+from a slow one. If one of them vanishes right then, the walk waits until it is back.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ class TokenPeer(PeerMachine):
         self._custody: dict[int, Custody] = {}  # by hop
         self._stopped: set[tuple[int, int]] = set()  # (hop, former holder): taken back
         self._held: tuple[int, int] | None = None  # hop and predecessor of the token waiting to be let go
+        self._again = 0  # tokens taken back so far
         self._ended = False
 
     @property
@@ -50,7 +54,9 @@ class TokenPeer(PeerMachine):
 
     def begin(self, now: float) -> list[Effect]:
         self._start(False)
-        if self._walk.first != self.seat.me or not self.seat.steps:
+        if not self.seat.steps:
+            return [Done()]
+        if self._walk.first != self.seat.me:
             return []
         return self._visit(now, self.seat.me, 0, take(self._say(self._links).rows, ONE))
 
@@ -69,7 +75,10 @@ class TokenPeer(PeerMachine):
         if self._held != (hop, sender):
             return []
         self._held = None
-        return self._pass_on(now, hop) if envelope.kind == "go" else []
+        if envelope.kind == "go":
+            return self._pass_on(now, hop)
+        self._hop = hop - 1  # the same token may come again, if its predecessor finds nobody else
+        return []
 
     def _visit(self, now: float, sender: int, hop: int, row: Any) -> list[Effect]:
         links = Links.of_meetings(self.ids, np.array([sender]))
@@ -121,8 +130,12 @@ class TokenPeer(PeerMachine):
         if not len(others):
             return self._patience(now, "token", number)
         self._stopped.add((number, custody.holder))
-        draw = self.seat.dice.uniform("hop again", np.array([number]), len(self._stopped))[0, 0]
+        untried = others[[(number, int(peer)) not in self._stopped for peer in others]]
+        others = untried if len(untried) else others
+        self._again += 1
+        draw = self.seat.dice.uniform("hop again", np.array([number]), self._again)[0, 0]
         target = int(others[min(int(draw * len(others)), len(others) - 1)])
+        self._stopped.discard((number, target))
         self._custody[number] = Custody(target, custody.row)
         return [Missed(custody.holder, number), Send(target, Envelope("token", number, custody.row)),
                 *self._patience(now, "token", number)]  # fmt: skip

@@ -1,0 +1,85 @@
+"""Rehearsals: between 20 real peers on loopback (TLS, sockets, journals) every algorithm does what the simulator does.
+
+Rounds and walks agree step by step with the bulk engine; meetings and wakes through the replay of their trace. Exact
+for meetings, messages and ledger, 1e-9 for floats.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bruit as br
+from bruit.algorithms.algorithm import catalog
+from bruit.algorithms.schedules import Rounds, Wakes, Walk
+from bruit.engines.network import Network
+from bruit.engines.replay import compare
+from bruit.graphs import butterfly, regular, ring, torus
+from bruit.replaying import replay
+from bruit.testing import small_task
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hard_cases import CancelingNoise, FrankWolfe, GossipADMM
+
+FAST = ("averaging", "gossip-sgd", "walk-sgd", "pair-averaging")
+CASES = [kind() for kind in catalog().values()] + [
+    br.WalkSGD(cap=2, rest=3), br.Renoised(tau=0.3, flat=2), br.GossipSGD(mixing=3, gamma=1.2), br.GossipSGD(batch=2),
+    br.PairAveraging(br.Pairs("edges")), br.PairAveraging(br.Pairs("clocks")), GossipADMM(), FrankWolfe(),
+    CancelingNoise(),
+]  # fmt: skip
+MARKED = [pytest.param(case, marks=() if case == catalog().get(case.name(), str)() and case.name() in FAST
+                       else pytest.mark.slow, id=repr(case)) for case in CASES]  # fmt: skip
+
+
+def rehearse(algorithm, graph, task, steps, pace=0.1):
+    noise = br.Gaussian(clip=2.0, sigma=0.5)
+    return br.run(algorithm, graph, task, privacy=noise, steps=steps, seed=5, evaluate_every=0,
+                  engine=Network(timeout=60.0, pace=pace))  # fmt: skip
+
+
+def check(algorithm, graph, steps=6):
+    task = small_task(graph.n)
+    real = rehearse(algorithm, graph, task, steps)
+    met = real.trace.meetings
+    if isinstance(algorithm.schedule, Rounds | Walk):
+        bulk = br.run(algorithm, graph, task, privacy=br.Gaussian(clip=2.0, sigma=0.5), steps=steps, seed=5,
+                      evaluate_every=0)  # fmt: skip
+        compare(bulk, real)
+        assert real.trace.messages == bulk.trace.messages
+        assert np.array_equal(met.a, bulk.trace.meetings.a)
+        assert np.array_equal(met.b, bulk.trace.meetings.b)
+        return
+    replay(real, task)
+    assert len(met.a) > graph.n // 4  # some of the timetable took place, however busy the machine
+    copies = int(graph.degrees[met.b].sum() + graph.degrees.sum())  # everybody's first words, then those of each wake
+    assert real.trace.messages == (copies if isinstance(algorithm.schedule, Wakes) else 2 * len(met.a))
+
+
+@pytest.mark.parametrize("algorithm", MARKED)
+def test_real_peers_do_what_the_simulator_does(algorithm):
+    check(algorithm, torus(4, 5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", [br.Averaging(), br.GossipSGD(), br.PairAveraging(), br.WalkSGD()], ids=repr)
+def test_on_an_irregular_graph_of_more_peers(algorithm):
+    check(algorithm, regular(24, 3, seed=2))
+
+
+@pytest.mark.slow
+def test_on_a_graph_that_changes_more_often_than_any_peer_can_see_ahead():
+    """Relabelled every few rounds: lines to neighbors of later rounds are laid when they are needed."""
+    check(br.Averaging(), butterfly(8, relabel=3), steps=75)
+
+
+def test_no_steps_end_at_once():
+    for algorithm in (br.Averaging(), br.PairAveraging(), br.WalkSGD(), FrankWolfe()):
+        task = small_task(3)
+        real = rehearse(algorithm, ring(3), task, 0)
+        assert len(real.trace.meetings.a) == 0
+
+
+def test_a_rehearsal_says_what_it_was():
+    result = rehearse(br.Averaging(), ring(3), small_task(3), 2)
+    assert result.engine == {"name": "network", "timeout": 60.0, "pace": 0.1}

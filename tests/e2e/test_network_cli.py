@@ -1,0 +1,165 @@
+"""The commands of real peers: keys, address books, folders, and a small demonstration."""
+
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from bruit.network.address_book import AddressBook
+from bruit.network.identity import Identity
+
+MEAN = """\
+graph = "ring:3"
+steps = 4
+seed = 3
+
+[task]
+kind = "mean"
+dim = 2
+
+[algorithm]
+name = "averaging"
+
+[privacy]
+sigma = 1.5
+"""
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    """Processes find the package from any folder, installed or not."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+
+
+@pytest.fixture
+def agreed(tmp_path) -> Path:
+    path = tmp_path / "agreed.toml"
+    path.write_text(MEAN)
+    return path
+
+
+def one_sentence(said, *words):
+    """Exit code 2 and one line that holds the words."""
+    assert said.code == 2, said
+    lines = said.err.strip().splitlines()
+    assert len(lines) == 1, said.err
+    assert all(word in lines[0] for word in words), lines[0]
+
+
+def test_a_key_is_made_once_and_kept_secret(bruit):
+    said = bruit("peer", "key", "hospital-a", "--host", "a.example.org", "--port", 7400, "--out", "a", "--json")
+    assert said.code == 0
+    identity = Identity.load("a")
+    assert said.json["fingerprint"] == identity.fingerprint()
+    assert stat.S_IMODE(Path("a/key.pem").stat().st_mode) == 0o600
+    (entry,) = tomllib.loads(Path(said.json["public"]).read_text())["peer"]
+    assert (entry["name"], entry["host"], entry["port"]) == ("hospital-a", "a.example.org", 7400)
+    assert "PRIVATE" not in Path(said.json["public"]).read_text()
+    one_sentence(bruit("peer", "key", "hospital-a", "--out", "a"), "already holds an identity")
+    assert Identity.load("a").fingerprint() == identity.fingerprint()
+
+
+def test_the_words_of_a_key(bruit):
+    said = bruit("peer", "key", "ana", "--out", "a")
+    assert Identity.load("a").fingerprint()[:24] in said.out
+    assert "keep key.pem and signing.pem secret" in said.out
+
+
+def test_a_wrong_address_leaves_no_key_behind(bruit):
+    one_sentence(bruit("peer", "key", "ana", "--port", 0, "--out", "a"), "1..65535")
+    one_sentence(bruit("peer", "key", "ana", "--host", "not a host", "--out", "a"), "no host name")
+    assert not Path("a/key.pem").exists()
+    assert bruit("peer", "key", "ana", "--out", "a").code == 0
+
+
+def test_joining_gives_everybody_the_same_book(bruit):
+    for name, port in (("zoe", 7401), ("ana", 7402), ("ben", 7403)):
+        assert bruit("peer", "key", name, "--port", port, "--out", name).code == 0
+    public = [f"{name}/public.toml" for name in ("zoe", "ana", "ben")]
+    said = bruit("network", "join", *public, "--out", "b.toml", "--json")
+    assert said.code == 0
+    other = bruit("network", "join", *reversed(public), "--out", "c.toml")
+    assert Path("b.toml").read_bytes() == Path("c.toml").read_bytes()
+    book = AddressBook.read("b.toml")
+    assert [entry.name for entry in book.entries] == ["ana", "ben", "zoe"]
+    assert said.json["fingerprints"] == {entry.name: entry.fingerprint for entry in book.entries}
+    assert [line.split()[2] for line in other.out.splitlines()[:3]] == ["ana", "ben", "zoe"]
+
+
+def test_what_cannot_be_joined(bruit):
+    bruit("peer", "key", "ana", "--out", "a")
+    one_sentence(bruit("network", "join", "a/public.toml", "nowhere.toml"), "there is no file nowhere.toml")
+    one_sentence(bruit("network", "join", "a/public.toml", "a/public.toml"), "have the same name")
+    Path("bad.toml").write_text("peer = 3")
+    one_sentence(bruit("network", "join", "bad.toml"), "snippet 1")
+
+
+def test_init_writes_a_folder_for_everybody(bruit, agreed):
+    said = bruit("network", "init", "--peers", 3, "--experiment", agreed, "--out", "net", "--json")
+    assert said.code == 0
+    assert [Path(site).parent.name for site in said.json["sites"]] == ["peer-0", "peer-1", "peer-2"]
+    for site in said.json["sites"]:
+        home = Path(site).parent
+        assert {path.name for path in home.iterdir()} == {"site.toml", "book.toml", "experiment.toml", "records.npz",
+                                                           "key.pem", "signing.pem", "certificate.pem"}  # fmt: skip
+        assert (home / "experiment.toml").read_text() == MEAN
+    one_sentence(bruit("network", "init", "--peers", 3, "--experiment", agreed, "--out", "net"), "is not empty")
+
+
+def test_init_refuses_what_cannot_be(bruit, agreed):
+    one_sentence(bruit("network", "init", "--peers", 1, "--experiment", agreed), "at least two peers")
+    one_sentence(bruit("network", "init", "--peers", 5, "--experiment", agreed), "has 3 peers", "use --graph")
+    one_sentence(bruit("network", "init", "--peers", 3, "--experiment", "nothing"), "there is no experiment file")
+    said = bruit("network", "init", "--peers", 5, "--graph", "ring", "--experiment", agreed, "--json")
+    assert len(said.json["sites"]) == 5
+
+
+def test_a_peer_takes_no_seed_but_for_a_rehearsal(bruit, agreed):
+    bruit("network", "init", "--peers", 3, "--experiment", agreed, "--out", "net")
+    site = "net/peer-0/site.toml"
+    said = bruit("peer", "run", site, "--seed", 3)
+    assert said.code == 2
+    assert "No such option: --seed" in said.err
+    listed = bruit("peer", "run", "--help").out
+    assert "--rehearse" in listed
+    assert "--seed" not in listed
+    assert not Path("net/peer-0/state").exists()
+
+
+def test_run_says_what_is_wrong(bruit, agreed):
+    one_sentence(bruit("peer", "run", "nowhere.toml"), "there is no site file nowhere.toml")
+    bruit("network", "init", "--peers", 3, "--experiment", agreed, "--out", "net")
+    Path("net/peer-0/site.toml").write_text("peer = 1\n")
+    one_sentence(bruit("peer", "run", "net/peer-0/site.toml"), "lists another certificate for peer 1")
+
+
+def test_a_peer_alone_runs_to_its_end(bruit, agreed):
+    bruit("network", "init", "--peers", 3, "--experiment", agreed, "--out", "net", "--timeout", 0.2)
+    said = bruit("peer", "run", "net/peer-0/site.toml", "--rehearse", 3, "--json")
+    assert said.code == 0
+    assert said.json["step"] == said.json["steps"] == 4
+    assert said.json["missed"] == 8
+    again = bruit("peer", "run", "net/peer-0/site.toml", "--rehearse", 3)
+    assert again.code == 0
+    assert "the noise protects nothing" in again.out
+    assert "peer 0: 4 of 4 steps" in again.out
+    one_sentence(bruit("peer", "run", "net/peer-0/site.toml"), "the dice changed since this run began")
+
+
+def test_a_small_demonstration(bruit, agreed):
+    said = bruit("network", "demo", "--peers", 3, "--experiment", agreed, "--out", "net", "--json")
+    assert said.code == 0, said.err
+    reports = said.json["reports"]
+    assert [report["peer"] for report in reports] == [0, 1, 2]
+    assert all(report["done"] and report["sent"] == 8 and report["missed"] == 0 for report in reports)
+    assert all(report["refused"] == {} for report in reports)
+    assert said.json["privacy"] is not None
+    assert Path("net/peer-2/state/model.npz").exists()
+
+
+@pytest.mark.slow
+def test_the_demonstration_everybody_sees_first(bruit):
+    said = bruit("network", "demo", "--peers", 3)
+    assert said.code == 0, said.err
+    assert "everyone's own model and account" in said.out

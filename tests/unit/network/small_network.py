@@ -1,0 +1,47 @@
+"""Small networks for tests: folders of participants, and their hosts living together in this process."""
+
+import asyncio
+
+from bruit.network.founding import found
+from bruit.network.running import _run, write_report
+from bruit.network.site import participant, read_site
+
+MEAN = """\
+graph = "ring:3"
+steps = 6
+seed = 3
+
+[task]
+kind = "mean"
+dim = 2
+
+[algorithm]
+name = "gossip-sgd"
+
+[privacy]
+sigma = 1.5
+"""
+
+
+def found_small(folder, text=MEAN, peers=3, timeout=20.0, pace=0.05):
+    """The site files of a small network."""
+    folder.mkdir(exist_ok=True)
+    (folder / "agreed.toml").write_text(text)
+    return found(str(folder / "agreed.toml"), peers, None, folder / "network", timeout=timeout, pace=pace)
+
+
+def live_together(sites, rehearse=None, change=lambda one: None):
+    """Run all participants to their end in one process; the participants and their reports."""
+    chosen = [participant(read_site(site), rehearse) for site in sites]
+    for one in chosen:
+        change(one)
+
+    async def everybody():
+        await asyncio.gather(*(_run(one, None, None) for one in chosen))
+
+    try:
+        asyncio.run(everybody())
+    finally:
+        for one in chosen:
+            one.host.journal.close()
+    return chosen, [write_report(one) for one in chosen]
