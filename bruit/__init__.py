@@ -26,6 +26,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Averaging", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian", "Events",
     "Gaussian", "GossipSGD", "Laplace", "PairAveraging", "Pairs", "PrivacyError", "Renoised", "Rounds", "Run", "Wakes",
-    "Walk", "WalkSGD", "butterfly_muffliato", "chain", "graphs", "load", "muffliato", "randomized_muffliato", "rehearse",
-    "replay", "run", "tasks",
+    "Walk", "WalkSGD", "butterfly_muffliato", "chain", "graphs", "load", "muffliato", "randomized_muffliato",
+    "rehearse", "replay", "run", "tasks",
 ]  # fmt: skip

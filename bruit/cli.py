@@ -1,7 +1,7 @@
-"""The command line: run, sweep, replay, epsilon, graph, list, show, init.
+"""The command line: run, sweep, replay, epsilon, graph, list, show, init; peer key, run; network init, join, demo.
 
-Exit codes: 0 done, 1 the answer is no (a replay disagrees), 2 the request cannot mean anything, 130 interrupted.
-Results go to standard output, progress and errors to standard error.
+Exit codes: 0 done, 1 the answer is no (a replay disagrees), 2 the request cannot mean anything, 3 a peer was stopped
+and can go on, 130 interrupted. Results go to standard output, progress and errors to standard error.
 """
 
 from __future__ import annotations
@@ -11,88 +11,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from bruit.errors import BruitError, ConfigError, ConformanceError
+from bruit.peers_cli import network_app, peer_app
 from bruit.privacy.guarantee import Status
-from bruit.whole_files import check_place, to_json, write_whole
+from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say
+from bruit.whole_files import check_place, write_whole
 
 app = typer.Typer(
     help="Decentralized learning among people who do not trust each other with their data.",
     no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
 )  # fmt: skip
-out, err = Console(), Console(stderr=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
-Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
-Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]
-
-
-def emit_json(content: Any) -> None:
-    print(to_json(content))
-
-
-def say(text: str) -> None:
-    """A line as it is: no markup, no colors, no cuts."""
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-def progress_bar(quiet: bool) -> Any:
-    """A progress display on the terminal, or None when quiet or piped."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    if quiet or not err.is_terminal:
-        return None
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=err, transient=True,
-    )  # fmt: skip
-
-
-def program() -> str:
-    """How this shell calls bruit: by its name if that is on the path, else by the file that was started."""
-    import os
-    import shutil
-
-    started = Path(sys.argv[0])
-    if shutil.which("bruit") is not None or started.name != "bruit":
-        return "bruit"
-    return os.path.relpath(started)
-
-
-class Ticker:
-    """Feeds a progress bar from an engine's or accountant's callback; does nothing without one."""
-
-    def __init__(self, quiet: bool, title: str) -> None:
-        self._bar, self._title, self._task = progress_bar(quiet), title, None
-
-    def __enter__(self) -> Ticker:
-        if self._bar is not None:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def __call__(self, done: int, total: int, scores: dict[str, float] | None = None) -> None:
-        if self._bar is None:
-            return
-        if self._task is None:
-            self._task = self._bar.add_task(self._title, total=total, note="")
-        self._bar.update(self._task, completed=done, total=total)
-        if scores:
-            name, value = next(iter(scores.items()))
-            self._bar.update(self._task, note=f"{name} {value:.4f}")
+app.add_typer(peer_app, name="peer")
+app.add_typer(network_app, name="network")
 
 
 @app.command()
@@ -326,144 +257,6 @@ def init(
         emit_json({"written": str(path), "template": template})
     else:
         say(f"wrote {path}; try next:\n  {program()} run {path}")
-
-
-peer_app = typer.Typer(help="One real peer: its key, and its part in an experiment.", no_args_is_help=True)
-network_app = typer.Typer(help="A network of real peers: found it, join it, see it.", no_args_is_help=True)
-app.add_typer(peer_app, name="peer")
-app.add_typer(network_app, name="network")
-
-
-@peer_app.command("key")
-def peer_key(
-    name: Annotated[str, typer.Argument(help="The participant's name, e.g. hospital-a.")],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the keys.")] = Path(),
-    host: Annotated[str, typer.Option(help="Where others reach this peer.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="At which port.")] = 7400,
-    as_json: Json = False,
-) -> None:
-    """Make this participant's keys, and the public part to send to the others.
-
-    Example: bruit peer key hospital-a --host a.example.org --port 7400 --out site
-    """
-    from bruit.network.address_book import public_entry
-    from bruit.network.identity import Identity, short_form
-    from bruit.whole_files import write_whole
-
-    identity = Identity.create(name)
-    public = public_entry(identity, host, port)  # before anything is written, so that a wrong address leaves nothing
-    folder.mkdir(parents=True, exist_ok=True)
-    identity.save(folder)
-    write_whole(folder / "public.toml", lambda file: file.write(public.encode()))
-    if as_json:
-        emit_json({"name": name, "fingerprint": identity.fingerprint(), "public": str(folder / "public.toml")})
-        return
-    say(f"keys of {name} are in {folder} (keep key.pem and signing.pem secret)")
-    say(f"send {folder / 'public.toml'} to the others")
-    say(f"fingerprint, to compare by telephone: {short_form(identity.fingerprint())}")
-
-
-@peer_app.command("run")
-def peer_run(
-    site: Annotated[Path, typer.Argument(help="The participant's site.toml.")],
-    rehearse: Annotated[int | None, typer.Option(help="Replayable dice with this seed, for data one may lose.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Serve Prometheus metrics on this loopback port.")] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Run one peer until the experiment ends; start it again after a crash and it goes on.
-
-    Exit code 0: ended; 3: stopped by a signal, the next start goes on. Example: bruit peer run site/site.toml
-    """
-    import logging
-
-    from bruit.network.running import run_participant, status
-    from bruit.network.site import participant, read_site
-
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
-    if rehearse is not None and not quiet and not as_json:
-        say("rehearsal: the dice can be replayed, so the noise protects nothing")
-    chosen = participant(read_site(site), rehearse)
-    code = run_participant(chosen, metrics_port)
-    if as_json:
-        emit_json(status(chosen))
-    elif not quiet:
-        now = status(chosen)
-        say(f"peer {now['peer']}: {now['step']} of {now['steps']} steps, {now['sent']} messages sent,"
-            f" epsilon spent {float(now['epsilon']):.4g} at delta {now['delta']:g}; report in {chosen.site.state}")
-    raise typer.Exit(code)
-
-
-@network_app.command("init")
-def network_init(
-    peers: Annotated[int, typer.Option(help="How many participants.")],
-    experiment: Annotated[str, typer.Option(help="A TOML file, or the name of a bundled experiment.")] = "real-peers",
-    graph: Annotated[str | None, typer.Option(help="A graph, with or without its size: ring, torus:4x4.")] = None,
-    folder: Annotated[Path, typer.Option("--out", help="Where to write one folder per participant.")] = Path("network"),
-    timeout: Annotated[float, typer.Option(help="How many seconds anybody is waited for.")] = 30.0,
-    as_json: Json = False,
-) -> None:
-    """Write a folder per participant: keys, address book, its part of the experiment. For one machine.
-
-    Example: bruit network init --peers 4 --graph ring --experiment x.toml
-    """
-    from bruit.network.founding import found
-
-    sites = found(experiment, peers, graph, folder, timeout=timeout)
-    if as_json:
-        emit_json({"sites": [str(site) for site in sites]})
-        return
-    say(f"wrote {len(sites)} participants in {folder}; start each with")
-    say(f"  bruit peer run {sites[0]}")
-
-
-@network_app.command("join")
-def network_join(
-    public: Annotated[list[Path], typer.Argument(help="Everyone's public.toml; peers are numbered by name.")],
-    book: Annotated[Path, typer.Option("--out", help="The address book to write.")] = Path("book.toml"),
-    as_json: Json = False,
-) -> None:
-    """Merge public parts into an address book; compare the fingerprints by another channel.
-
-    Example: bruit network join a/public.toml b/public.toml --out book.toml
-    """
-    from bruit.network.address_book import merge
-    from bruit.network.identity import short_form
-
-    missing = [path for path in public if not path.is_file()]
-    if missing:
-        raise ConfigError(f"there is no file {missing[0]}")
-    merged = merge(path.read_text() for path in public)
-    merged.write(book)
-    if as_json:
-        emit_json({"book": str(book), "fingerprints": {one.name: one.fingerprint for one in merged.entries}})
-        return
-    for one in merged.entries:
-        say(f"peer {one.peer}  {one.name:<20} {one.address:<24} {short_form(one.fingerprint)}")
-    say(f"wrote {book}; all participants must see the same fingerprints")
-
-
-@network_app.command("demo")
-def network_demo(
-    peers: Annotated[int, typer.Option(help="How many real processes.")] = 8,
-    experiment: Annotated[str, typer.Option(help="A TOML file, or the name of a bundled experiment.")] = "real-peers",
-    graph: Annotated[str | None, typer.Option(help="A graph; a butterfly of that size by default.")] = None,
-    folder: Annotated[Path | None, typer.Option("--out", help="Keep the participants' folders here.")] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Start real processes on loopback, watch them learn, and read everyone's report.
-
-    Example: bruit network demo --peers 8
-    """
-    import tempfile
-
-    from bruit.network.showing import demonstrate
-
-    with tempfile.TemporaryDirectory(prefix="bruit-demo-") as scratch:
-        home = Path(scratch) / "network" if folder is None else folder
-        emit = emit_json if as_json else None
-        demonstrate(peers, experiment, graph, home, out, None if quiet or as_json or not err.is_terminal else err, emit)
 
 
 def main() -> None:

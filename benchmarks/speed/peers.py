@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.timing import Answer, Goal, main
-from bruit.network.founding import found
+from bruit.sites.founding import found
 
 HOSTED = """
 import json, resource, time, bruit as br

@@ -69,7 +69,7 @@ class Host:
         self.me = self.machine.seat.me
         self.algorithm = self.machine.seat.algorithm.name()
         self.lines: dict[int, Line] = {}
-        self._queue: asyncio.Queue[tuple[int, Frame]] = asyncio.Queue(self.settings.queue)
+        self._queue: asyncio.Queue[tuple[int, Frame, bytes]] = asyncio.Queue(self.settings.queue)
         self._alarms: list[tuple[float, int, Alarm, int]] = []
         self._own: list[Envelope] = []
         self._alarm_count, self._spent = 0, 0
@@ -102,25 +102,26 @@ class Host:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _react(self, kind: str, sender: int, now: float, payload: bytes) -> list[Effect]:
+    def _react(self, kind: str, sender: int, now: float, payload: bytes, known: Frame | None = None) -> list[Effect]:
         """What the machine does with one input; the same on the first and on every later execution."""
         if kind == "begin":
             return self.machine.begin(now)
         if kind == "alarm":
             alarm, number = payload.decode().split(":")
             return self.machine.wake(now, alarm, int(number))  # type: ignore[arg-type]
-        frame = decode(payload, self._voice(sender), self.settings.limits)
+        frame = known or decode(payload, self._voice(sender), self.settings.limits)
         example = None if frame.kind in EMPTY else self.machine.example
         floats = (part.values for part in frame.fields if part.values.dtype.kind == "f")
         if any(np.abs(values).max(initial=0.0) > LARGEST for values in floats):
             raise RemoteProtocolError(f"a number beyond {LARGEST:g} came, which no honest peer says")
         return self.machine.receive(now, sender, frame.envelope(example))
 
-    def _feed(self, step: Step, kind: str, sender: int, sequence: int, payload: bytes) -> None:
+    def _feed(self, step: Step, kind: str, sender: int, sequence: int, payload: bytes,
+              known: Frame | None = None) -> None:  # fmt: skip
         """One input, committed with all it causes when the step ends."""
         now = self._now()
         try:
-            effects = self._react(kind, sender, now, payload)
+            effects = self._react(kind, sender, now, payload, known)
         except RemoteProtocolError as error:
             self.refused["message"] += 1
             log.warning("refused a message of peer %d: %s", sender, error)
@@ -130,13 +131,9 @@ class Host:
             return  # the end of a patience that nobody tried: nothing has changed, so there is nothing to remember
         step.input(kind, sender, sequence, TIME.pack(now) + payload)
         self._carry_out(effects, step)
-        if len(self.ledger) == self._spent:
-            return
-        peers, steps, clocks, kinds = (self.ledger.column(name) for name in ("peer", "step", "clock", "event"))
-        for line in range(self._spent, len(peers)):
-            event = self.ledger.events[int(kinds[line])].to_json()
-            step.spend(int(peers[line]), int(steps[line]), int(clocks[line]), event)
-        self._spent = len(peers)
+        for peer, own_step, clock, event in self.ledger.since(self._spent):
+            step.spend(peer, own_step, clock, event.to_json())
+        self._spent = self.ledger.calls
 
     def _carry_out(self, effects: list[Effect], step: Step | None) -> None:
         for effect in effects:
@@ -202,7 +199,7 @@ class Host:
             self._alarms.remove(min(entry for entry in self._alarms if entry[2:] == (alarm, int(number))))
             heapq.heapify(self._alarms)
         self._carry_out(self._react(known.kind, known.sender, now, payload), None)
-        self._spent = len(self.ledger)
+        self._spent = self.ledger.calls
 
     def _now(self) -> float:
         return time.monotonic() - self._began
@@ -284,7 +281,7 @@ class Host:
             return False
         return self._now() > self.settings.horizon * self.settings.pace and not self.machine.waiting
 
-    async def _next_message(self) -> tuple[int, Frame] | None:
+    async def _next_message(self) -> tuple[int, Frame, bytes] | None:
         """The next message, or None when an alarm rings or the host should look around."""
         if self._own:
             return None
@@ -294,9 +291,9 @@ class Host:
         except TimeoutError:
             return None
 
-    def _take(self, step: Step, sender: int, frame: Frame) -> None:
+    def _take(self, step: Step, sender: int, frame: Frame, data: bytes) -> None:
         if frame.sequence == step.last_sequence(sender) + 1:
-            self._feed(step, "message", sender, frame.sequence, encode(frame, self.settings.limits))
+            self._feed(step, "message", sender, frame.sequence, data, frame)
 
     def _hear_oneself(self, step: Step) -> None:
         envelope = self._own.pop(0)

@@ -124,6 +124,7 @@ class Line:
         for task in pending:
             task.cancel()
         call.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
         for task in done:
             task.result()
 
@@ -148,7 +149,8 @@ class Line:
         bye = False
         while True:
             self._news.clear()
-            for sequence, data in self.journal.outbox(self.entry.peer, after):
+            fresh = self.journal.last_sent(self.entry.peer) > after
+            for sequence, data in self.journal.outbox(self.entry.peer, after) if fresh else ():
                 await call.write(data)
                 self.sent_bytes += len(data)
                 after, bye = sequence, False

@@ -23,6 +23,7 @@ from bruit.network.line import options
 from bruit.protocols.codec import CONTROL, METHOD, SERVICE, Conversation, Frame, Limits, decode, encode
 
 log = logging.getLogger("bruit.network")
+RECEIPTS = 0.02  # seconds between two receipts at least; messages carry receipts too
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Listener:
     voice: Callable[[int], Conversation]
     journal: Journal
     limits: Limits
-    queue: asyncio.Queue[tuple[int, Frame]]
+    queue: asyncio.Queue[tuple[int, Frame, bytes]]
     refused: Counter[str]
     news: Callable[[int], None]
     left: set[int] = field(default_factory=set)  # who has said bye
@@ -65,7 +66,7 @@ class Listener:
     def _caller(self, context: Any) -> Entry:
         """Who speaks, by the pinned certificate; anything but TLS 1.3 is refused."""
         facts = context.auth_context()
-        version = facts.get("ssl_tls_version", [b"TLSv1.3"])[0]
+        version = facts.get("ssl_tls_version", [b"an unknown version of TLS"])[0]
         if version != b"TLSv1.3":
             raise RemoteProtocolError(f"a caller speaks {version.decode(errors='replace')}; here it is TLS 1.3 only")
         shown = facts.get("x509_pem_cert", [b""])[0].decode(errors="replace")
@@ -90,7 +91,7 @@ class Listener:
         try:
             async for data in requests:
                 self.received_bytes += len(data)
-                await self.accept(entry.peer, decode(data, self.voice(entry.peer), self.limits))
+                await self.accept(entry.peer, decode(data, self.voice(entry.peer), self.limits), data)
                 receipts.set()
         except RemoteProtocolError as error:
             wrong = str(error)
@@ -103,11 +104,11 @@ class Listener:
         if wrong:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, wrong)
 
-    async def accept(self, sender: int, frame: Frame) -> None:
+    async def accept(self, sender: int, frame: Frame, data: bytes) -> None:
         """Take note of a control frame; queue the next message; drop what was queued before; refuse a gap."""
+        if frame.acknowledged:
+            self.journal.acknowledge(sender, frame.acknowledged)
         if frame.kind in CONTROL:
-            if frame.acknowledged:
-                self.journal.acknowledge(sender, frame.acknowledged)
             if frame.kind == "bye":
                 self.left.add(sender)
             self.news(sender)
@@ -118,7 +119,7 @@ class Listener:
         if frame.sequence == last + 1:
             self._last[sender] = frame.sequence
             self.left.discard(sender)
-            await self.queue.put((sender, frame))
+            await self.queue.put((sender, frame, data))
         else:
             self.refused["repeated"] += 1
             log.info("peer %d repeated message %d, which changes nothing", sender, frame.sequence)
@@ -134,3 +135,5 @@ class Listener:
                 kind = "bye" if now[1] else "ack"
                 await context.write(encode(Frame(self.voice(self.me), 0, kind, acknowledged=now[0])))
                 said = now
+                if kind == "ack" and not over.is_set():
+                    await asyncio.sleep(RECEIPTS)  # one receipt for what comes meanwhile

@@ -6,6 +6,7 @@ of one mechanism share one record.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +65,17 @@ class Ledger:
         place = ("peer", "step", "clock", "event").index(name)
         parts = [np.broadcast_to(np.asarray(part[place], np.int64), part[0].shape) for part in self._parts]
         return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    @property
+    def calls(self) -> int:
+        """How many times something was recorded; see `since`."""
+        return len(self._parts)
+
+    def since(self, calls: int) -> Iterator[tuple[int, int, int, Event]]:
+        """The lines (peer, step, clock, event) recorded after that many calls."""
+        for peer, step, clock, event in self._parts[calls:]:
+            for line in zip(peer.tolist(), step.tolist(), clock.tolist(), strict=True):
+                yield (*line, self.events[event])
 
     def counts(self) -> Ints:
         """How often each peer released each event  # (peers, events)."""

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bruit.network.site import participant, read_site
 from bruit.privacy.events import Mask, from_json
 from bruit.protocols.codec import Conversation, Frame, decode, encode
 from bruit.protocols.machine import Done, Send
+from bruit.sites.site import participant, read_site
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "network"))
 from small_network import MEAN, found_small
@@ -108,7 +108,7 @@ class DirectLine:
         for data in self.around.said[self.peer][self.given :]:
             self.given += 1
             frame = decode(data, self.host._voice(self.peer))
-            asyncio.get_running_loop().create_task(self.host.ears.accept(self.peer, frame))
+            asyncio.get_running_loop().create_task(self.host.ears.accept(self.peer, frame, encode(frame)))
 
     def settled(self):
         return not list(self.host.journal.outbox(self.peer))

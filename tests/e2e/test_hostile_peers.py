@@ -13,8 +13,8 @@ from bruit.build import build
 from bruit.config import parse
 from bruit.graphs import path
 from bruit.network.identity import Identity
-from bruit.network.running import write_report
-from bruit.network.site import participant, read_site
+from bruit.sites.running import write_report
+from bruit.sites.site import participant, read_site
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "network"))

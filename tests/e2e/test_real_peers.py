@@ -17,10 +17,10 @@ import bruit as br
 from bruit.build import build
 from bruit.config import parse
 from bruit.network.address_book import AddressBook, run_id
-from bruit.network.demo import read_json, start
-from bruit.network.founding import found
 from bruit.network.identity import Identity
 from bruit.network.journal import recorded_spend
+from bruit.sites.demo import read_json, start
+from bruit.sites.founding import found
 
 sys.path.insert(0, str(Path(__file__).parent))
 from hostile import hello, raw, say

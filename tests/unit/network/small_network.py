@@ -2,9 +2,9 @@
 
 import asyncio
 
-from bruit.network.founding import found
-from bruit.network.running import _run, write_report
-from bruit.network.site import participant, read_site
+from bruit.sites.founding import found
+from bruit.sites.running import _run, write_report
+from bruit.sites.site import participant, read_site
 
 MEAN = """\
 graph = "ring:3"
@@ -37,7 +37,7 @@ def live_together(sites, rehearse=None, change=lambda one: None):
         change(one)
 
     async def everybody():
-        await asyncio.gather(*(_run(one, None, None) for one in chosen))
+        await asyncio.gather(*(_run(one, None) for one in chosen))
 
     try:
         asyncio.run(everybody())

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from bruit.mechanisms import Gaussian
-from bruit.network.site import participant, read_site
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.events import GaussianEvent, Mask, from_json
 from bruit.protocols.codec import Conversation, decode
 from bruit.randomness import Replay
+from bruit.sites.site import participant, read_site
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_network import MEAN, found_small, live_together

@@ -6,7 +6,7 @@ import pytest
 from bruit.build import build
 from bruit.config import parse
 from bruit.errors import ConfigError, LocalProtocolError
-from bruit.network.own_records import read_share, write_share
+from bruit.sites.own_records import read_share, write_share
 from bruit.tasks import Mean
 
 LEARNING = """\

@@ -15,11 +15,11 @@ import pytest
 
 from bruit.errors import BruitError, ConfigError, PrivacyError
 from bruit.network.address_book import AddressBook, Entry
-from bruit.network.demo import read_json
 from bruit.network.identity import Identity
-from bruit.network.running import _serve_metrics, metrics_text, run_participant, status, write_report
-from bruit.network.site import participant, read_site
 from bruit.randomness import Replay, Secure
+from bruit.sites.demo import read_json
+from bruit.sites.running import _serve_metrics, metrics_text, run_participants, status, write_report
+from bruit.sites.site import participant, read_site
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_network import MEAN, found_small, live_together
@@ -169,7 +169,7 @@ def test_a_journal_whose_inputs_lead_elsewhere(sites):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM spends WHERE line = (SELECT MAX(line) FROM spends)")
     with pytest.raises(PrivacyError, match="executed again, spend otherwise than its ledger says"):
-        run_participant(participant(read_site(sites[0]), 1))
+        run_participants([participant(read_site(sites[0]), 1)])
 
 
 def test_two_processes_of_one_peer(sites):
@@ -186,7 +186,7 @@ def test_a_port_in_use(sites):
         other.bind((entry.host, entry.port))
         other.listen()
         with pytest.raises(ConfigError, match=f"cannot listen on {entry.address}: is the port in use?"):
-            run_participant(one)
+            run_participants([one])
 
 
 def test_a_port_of_another_peer(tmp_path, sites):
@@ -214,7 +214,7 @@ def test_a_metrics_port_in_use(sites):
         other.bind(("127.0.0.1", 0))
         other.listen()
         with pytest.raises(ConfigError, match=r"the metrics port [0-9]+ cannot be used"):
-            run_participant(one, other.getsockname()[1])
+            run_participants([one], other.getsockname()[1])
 
 
 def test_the_metrics_page(sites):
@@ -253,10 +253,10 @@ def test_a_full_disk_says_what_to_do_and_then_goes_on(tmp_path):
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(ConfigError, match="nothing of this step was kept or sent: make room on the disk, then start"):
-        run_participant(one)
+        run_participants([one])
     again = participant(read_site(sites[0]), rehearse=1)
     assert again.host.journal.spent() == []
-    assert run_participant(again) == 0
+    assert run_participants([again]) == 0
 
 
 def test_status_before_anything_began(sites):
@@ -274,7 +274,7 @@ def test_status_before_anything_began(sites):
 def test_stopped_while_it_waits_for_the_others(sites):
     """Nobody else is there: a stop leaves a journal in which nothing has begun, and nothing spent."""
     one = participant(read_site(sites[0]))
-    assert run_participant(one, ready=lambda: signal.raise_signal(signal.SIGTERM)) == 3
+    assert run_participants([one], ready=lambda: signal.raise_signal(signal.SIGTERM)) == 3
     again = participant(read_site(sites[0]))
     assert again.host.journal.spent() == []
     again.host.journal.close()
@@ -283,6 +283,6 @@ def test_stopped_while_it_waits_for_the_others(sites):
 def test_alone_it_still_ends_after_its_patience(tmp_path):
     sites = found_small(tmp_path, timeout=0.2)
     one = participant(read_site(sites[0]), rehearse=3)
-    assert run_participant(one) == 0
+    assert run_participants([one]) == 0
     assert one.host.done
     assert status(one)["missed"] == 12  # two neighbors, six rounds

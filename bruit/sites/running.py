@@ -14,8 +14,8 @@ import numpy as np
 
 from bruit.errors import ConfigError
 from bruit.network.host import Host
-from bruit.network.site import Participant
 from bruit.privacy.events import Mask
+from bruit.sites.site import Participant
 from bruit.whole_files import to_json, write_whole
 
 log = logging.getLogger("bruit.network")
@@ -112,15 +112,25 @@ async def _watch(of: Participant, notice: _Notice) -> None:
         await asyncio.sleep(EVERY)
 
 
-async def _run(of: Participant, metrics_port: int | None, ready: Callable[[], None] | None) -> None:
+async def _run_all(people: list[Participant], metrics_port: int | None, ready: Callable[[], None] | None) -> None:
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for one in people:
+            one.host.stop()
+
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, of.host.stop)
+        loop.add_signal_handler(name, stop)
+    if ready is not None:
+        ready()
+    ports = [None if metrics_port is None else metrics_port + k for k in range(len(people))]
+    await asyncio.gather(*(_run(one, port) for one, port in zip(people, ports, strict=True)))
+
+
+async def _run(of: Participant, metrics_port: int | None) -> None:
     server = None if metrics_port is None else await _serve_metrics(of, metrics_port)
     notice = _Notice()
     watcher = asyncio.create_task(_watch(of, notice))
-    if ready is not None:
-        ready()
     try:
         await of.host.run()
         _show(of, notice)
@@ -130,19 +140,24 @@ async def _run(of: Participant, metrics_port: int | None, ready: Callable[[], No
             server.close()
 
 
-def run_participant(of: Participant, metrics_port: int | None = None, ready: Callable[[], None] | None = None) -> int:
-    """Take part until the end; 0 when it ended, 3 when it was stopped and can go on later."""
+def run_participants(
+    people: list[Participant], metrics_port: int | None = None, ready: Callable[[], None] | None = None
+) -> int:
+    """Take part until the end, several peers in one process if asked to; 0 when all of them ended, 3 when one was
+    stopped and can go on later. Metrics of the k-th peer are served on the k-th port from `metrics_port`."""
     try:
-        asyncio.run(_run(of, metrics_port, ready))
+        asyncio.run(_run_all(people, metrics_port, ready))
     except (RuntimeError, grpc.aio.UsageError) as error:
-        address = of.host.book.entry(of.host.me).address
+        address = ", ".join(one.host.book.entry(one.host.me).address for one in people)
         if "bind" in str(error).lower() or "address" in str(error).lower():
             raise ConfigError(f"cannot listen on {address}: is the port in use?") from None
         raise
     finally:
-        of.host.journal.close()
-    write_report(of)
-    return 0 if of.host.ended else STOPPED
+        for one in people:
+            one.host.journal.close()
+    for one in people:
+        write_report(one)
+    return 0 if all(one.host.ended for one in people) else STOPPED
 
 
 def write_report(of: Participant) -> dict[str, Any]:

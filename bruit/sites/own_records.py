@@ -96,6 +96,7 @@ def write_share(task: Task, kind: str, peer: int, path: Path) -> None:
     else:
         raise ConfigError(f"a task of type {type(task).__name__} cannot be dealt to participants")
     write_whole(path, lambda file: np.savez_compressed(file, **columns))
+    path.chmod(0o600)
 
 
 def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tuple[Task, str]:

@@ -15,7 +15,7 @@ from bruit.engines.network import free_ports
 from bruit.errors import ConfigError
 from bruit.network.address_book import AddressBook, Entry
 from bruit.network.identity import Identity
-from bruit.network.own_records import write_share
+from bruit.sites.own_records import write_share
 from bruit.whole_files import write_whole
 
 
@@ -25,17 +25,19 @@ def graph_for(name: str, peers: int) -> str:
 
 
 def found(experiment: str, peers: int, graph: str | None, folder: Path, host: str = "127.0.0.1",
-          timeout: float = 30.0, pace: float = 0.05) -> list[Path]:  # fmt: skip
-    """Write one folder per participant; the site files, in the order of peers."""
+          timeout: float = 30.0, pace: float = 0.05, changes: dict[str, str] | None = None) -> list[Path]:  # fmt: skip
+    """Write one folder per participant; the site files, in the order of peers. `changes` replaces lines of the file."""
     if peers < 2:
         raise ConfigError(f"a network needs at least two peers, found {peers}")
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} exists and is not empty; choose another folder")
     _, text = read(experiment)
     content = tomllib.loads(text)
+    said = dict(changes or {})
     if graph is not None:
-        text = _with_graph(text, content, graph_for(graph, peers))
-        content = tomllib.loads(text)
+        said["graph"] = f'"{graph_for(graph, peers)}"'
+    text = _with(text, said)
+    content = tomllib.loads(text)
     built = build(from_dict(content, text, experiment), text)
     if built.graph.n != peers:
         raise ConfigError(f"the experiment's graph {built.graph.name} has {built.graph.n} peers: use --graph")
@@ -56,11 +58,13 @@ def found(experiment: str, peers: int, graph: str | None, folder: Path, host: st
     return sites
 
 
-def _with_graph(text: str, content: dict[str, object], graph: str) -> str:
-    """The same experiment on another graph; everything else stays word for word."""
+def _with(text: str, changes: dict[str, str]) -> str:
+    """The same experiment with the lines of some keys replaced; everything else stays word for word."""
     lines = text.splitlines()
-    for place, line in enumerate(lines):
-        if line.split("=")[0].strip() == "graph":
-            lines[place] = f'graph = "{graph}"'
-            return "\n".join(lines) + "\n"
-    return f'graph = "{graph}"\n' + text
+    for key, value in changes.items():
+        places = [place for place, line in enumerate(lines) if line.split("=")[0].strip() == key]
+        if places:
+            lines[places[0]] = f"{key} = {value}"
+        else:
+            lines.insert(0, f"{key} = {value}")
+    return "\n".join(lines) + "\n"

@@ -16,21 +16,24 @@ from bruit.config import parse
 from bruit.experiment import rehearse
 from bruit.graphs import Graph
 from bruit.graphs import graph as named_graph
-from bruit.graphs.sequence import Butterfly
-from bruit.network.demo import start, table, watch
-from bruit.network.founding import found
-
-
-def butterfly_text(peers: int) -> str:
-    return f"butterfly:{peers},relabel=true"
+from bruit.graphs.sequence import Butterfly, butterfly
+from bruit.sites.demo import start, table, watch
+from bruit.sites.founding import found
 
 
 def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, console: Console, screen: Console | None,
-                emit: Callable[[Any], None] | None) -> None:  # fmt: skip
-    """Run it, then print (or emit) the reports and what any peer could have learned about any other."""
-    chosen = graph if graph is not None or experiment != "real-peers" else butterfly_text(peers)
-    sites = found(experiment, peers, chosen, home, timeout=20.0)
-    processes = start(sites)
+                emit: Callable[[Any], None] | None, together: int = 1) -> None:  # fmt: skip
+    """Run it, then print (or emit) the reports and what any peer could have learned about any other.
+
+    The bundled experiment gets a butterfly of the asked size, and as many exchanges per gradient as that has digits.
+    """
+    changes: dict[str, str] = {}
+    if experiment == "real-peers" and graph is None:
+        graph = f"butterfly:{peers},relabel=true"
+        digits = len(butterfly(peers).radices)
+        changes = {"mixing": str(digits), "steps": str(3 * digits)}
+    sites = found(experiment, peers, graph, home, timeout=20.0, changes=changes)
+    processes = start(sites, together=together)
     if screen is None:
         reports = watch(sites, processes, None)
     else:

@@ -30,10 +30,10 @@ from bruit.network.address_book import AddressBook, run_id
 from bruit.network.host import Host, Settings
 from bruit.network.identity import Identity
 from bruit.network.journal import Journal
-from bruit.network.own_records import read_share
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.protocols.peer import Seat, peer_machine
 from bruit.randomness import Dice, Replay, Secure
+from bruit.sites.own_records import read_share
 from bruit.tasks import Task
 from bruit.trace import Faults, Meetings
 

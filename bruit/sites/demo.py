@@ -18,13 +18,14 @@ from bruit.errors import ConfigError
 PATIENCE = 300.0  # seconds for the whole demonstration
 
 
-def start(sites: list[Path], rehearse: int | None = None) -> list[subprocess.Popen[bytes]]:
-    """One process per participant; their words go to a log file beside the site."""
+def start(sites: list[Path], rehearse: int | None = None, together: int = 1) -> list[subprocess.Popen[bytes]]:
+    """One process per participant, or per `together` of them; their words go to a log file beside the first site."""
     extra = [] if rehearse is None else ["--rehearse", str(rehearse)]
     processes = []
-    for site in sites:
-        with open(site.parent / "log.txt", "wb") as log:
-            command = [sys.executable, "-m", "bruit", "peer", "run", str(site), "--quiet", *extra]
+    for first in range(0, len(sites), together):
+        hosted = [str(site) for site in sites[first : first + together]]
+        with open(sites[first].parent / "log.txt", "wb") as log:
+            command = [sys.executable, "-m", "bruit", "peer", "run", *hosted, "--quiet", *extra]
             processes.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
     return processes
 
@@ -72,9 +73,10 @@ def watch(sites: list[Path], processes: list[subprocess.Popen[bytes]], live: Liv
             if process.poll() is None:
                 process.terminate()
                 process.wait(10)
-    failed = [peer for peer, process in enumerate(processes) if process.returncode != 0]
+    together = -(-len(sites) // len(processes))
+    failed = [place for place, process in enumerate(processes) if process.returncode != 0]
     if failed:
-        words = (sites[failed[0]].parent / "log.txt").read_text(errors="replace").strip().splitlines()
+        words = (sites[failed[0] * together].parent / "log.txt").read_text(errors="replace").strip().splitlines()
         last = words[-1] if words else "it said nothing"
         raise ConfigError(f"peer {failed[0]} ended with code {processes[failed[0]].returncode}: {last}")
     return [read_json(site.parent / "state" / "report.json") for site in sites]

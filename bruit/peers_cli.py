@@ -1,0 +1,150 @@
+"""The commands of real peers: peer key, peer run; network init, network join, network demo."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bruit.errors import ConfigError
+from bruit.terminal import Json, Quiet, emit_json, err, out, say
+
+peer_app = typer.Typer(help="One real peer: its key, and its part in an experiment.", no_args_is_help=True)
+network_app = typer.Typer(help="A network of real peers: found it, join it, see it.", no_args_is_help=True)
+
+
+@peer_app.command("key")
+def peer_key(
+    name: Annotated[str, typer.Argument(help="The participant's name, e.g. hospital-a.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the keys.")] = Path(),
+    host: Annotated[str, typer.Option(help="Where others reach this peer.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="At which port.")] = 7400,
+    as_json: Json = False,
+) -> None:
+    """Make this participant's keys, and the public part to send to the others.
+
+    Example: bruit peer key hospital-a --host a.example.org --port 7400 --out site
+    """
+    from bruit.network.address_book import public_entry
+    from bruit.network.identity import Identity, short_form
+    from bruit.whole_files import write_whole
+
+    identity = Identity.create(name)
+    public = public_entry(identity, host, port)  # before anything is written, so that a wrong address leaves nothing
+    folder.mkdir(parents=True, exist_ok=True)
+    identity.save(folder)
+    write_whole(folder / "public.toml", lambda file: file.write(public.encode()))
+    if as_json:
+        emit_json({"name": name, "fingerprint": identity.fingerprint(), "public": str(folder / "public.toml")})
+        return
+    say(f"keys of {name} are in {folder} (keep key.pem and signing.pem secret)")
+    say(f"send {folder / 'public.toml'} to the others")
+    say(f"fingerprint, to compare by telephone: {short_form(identity.fingerprint())}")
+
+
+@peer_app.command("run")
+def peer_run(
+    sites: Annotated[list[Path], typer.Argument(help="The participant's site.toml; several share one process.")],
+    rehearse: Annotated[int | None, typer.Option(help="Replayable dice with this seed, for data one may lose.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Serve Prometheus metrics on this loopback port.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run one peer until the experiment ends; start it again after a crash and it goes on.
+
+    Exit code 0: ended; 3: stopped by a signal, the next start goes on. Example: bruit peer run site/site.toml
+    """
+    import logging
+
+    from bruit.sites.running import run_participants, status
+    from bruit.sites.site import participant, read_site
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    if rehearse is not None and not quiet and not as_json:
+        say("rehearsal: the dice can be replayed, so the noise protects nothing")
+    people = [participant(read_site(site), rehearse) for site in sites]
+    code = run_participants(people, metrics_port)
+    if as_json:
+        emit_json(status(people[0]) if len(people) == 1 else [status(one) for one in people])
+    elif not quiet:
+        for one in people:
+            now = status(one)
+            say(f"peer {now['peer']}: {now['step']} of {now['steps']} steps, {now['sent']} messages sent,"
+                f" epsilon spent {float(now['epsilon']):.4g} at delta {now['delta']:g}; report in {one.site.state}")
+    raise typer.Exit(code)
+
+
+@network_app.command("init")
+def network_init(
+    peers: Annotated[int, typer.Option(help="How many participants.")],
+    experiment: Annotated[str, typer.Option(help="A TOML file, or the name of a bundled experiment.")] = "real-peers",
+    graph: Annotated[str | None, typer.Option(help="A graph, with or without its size: ring, torus:4x4.")] = None,
+    folder: Annotated[Path, typer.Option("--out", help="Where to write one folder per participant.")] = Path("network"),
+    timeout: Annotated[float, typer.Option(help="How many seconds anybody is waited for.")] = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Write a folder per participant: keys, address book, its part of the experiment. For one machine.
+
+    Example: bruit network init --peers 4 --graph ring --experiment x.toml
+    """
+    from bruit.sites.founding import found
+
+    sites = found(experiment, peers, graph, folder, timeout=timeout)
+    if as_json:
+        emit_json({"sites": [str(site) for site in sites]})
+        return
+    say(f"wrote {len(sites)} participants in {folder}; start each with")
+    say(f"  bruit peer run {sites[0]}")
+
+
+@network_app.command("join")
+def network_join(
+    public: Annotated[list[Path], typer.Argument(help="Everyone's public.toml; peers are numbered by name.")],
+    book: Annotated[Path, typer.Option("--out", help="The address book to write.")] = Path("book.toml"),
+    as_json: Json = False,
+) -> None:
+    """Merge public parts into an address book; compare the fingerprints by another channel.
+
+    Example: bruit network join a/public.toml b/public.toml --out book.toml
+    """
+    from bruit.network.address_book import merge
+    from bruit.network.identity import short_form
+
+    missing = [path for path in public if not path.is_file()]
+    if missing:
+        raise ConfigError(f"there is no file {missing[0]}")
+    merged = merge(path.read_text() for path in public)
+    merged.write(book)
+    if as_json:
+        emit_json({"book": str(book), "fingerprints": {one.name: one.fingerprint for one in merged.entries}})
+        return
+    for one in merged.entries:
+        say(f"peer {one.peer}  {one.name:<20} {one.address:<24} {short_form(one.fingerprint)}")
+    say(f"wrote {book}; all participants must see the same fingerprints")
+
+
+@network_app.command("demo")
+def network_demo(
+    peers: Annotated[int, typer.Option(help="How many real processes.")] = 8,
+    experiment: Annotated[str, typer.Option(help="A TOML file, or the name of a bundled experiment.")] = "real-peers",
+    graph: Annotated[str | None, typer.Option(help="A graph; a butterfly of that size by default.")] = None,
+    folder: Annotated[Path | None, typer.Option("--out", help="Keep the participants' folders here.")] = None,
+    together: Annotated[int, typer.Option("--peers-per-process", min=1, help="How many peers share a process.")] = 1,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Start real processes on loopback, watch them learn, and read everyone's report.
+
+    Example: bruit network demo --peers 8
+    """
+    import tempfile
+
+    from bruit.sites.showing import demonstrate
+
+    with tempfile.TemporaryDirectory(prefix="bruit-demo-") as scratch:
+        home = Path(scratch) / "network" if folder is None else folder
+        emit = emit_json if as_json else None
+        screen = None if quiet or as_json or not err.is_terminal else err
+        demonstrate(peers, experiment, graph, home, out, screen, emit, together)

@@ -1,0 +1,1 @@
+"""Participants: what one of them keeps in its folder, how it runs, and demonstrations that play everybody."""

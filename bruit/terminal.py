@@ -1,0 +1,85 @@
+"""What every command of the command line shares: two consoles, common options, progress, JSON."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bruit.whole_files import to_json
+
+out, err = Console(), Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
+Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
+Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]
+
+
+def emit_json(content: Any) -> None:
+    print(to_json(content))
+
+
+def say(text: str) -> None:
+    """A line as it is: no markup, no colors, no cuts."""
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def progress_bar(quiet: bool) -> Any:
+    """A progress display on the terminal, or None when quiet or piped."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    if quiet or not err.is_terminal:
+        return None
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=err, transient=True,
+    )  # fmt: skip
+
+
+def program() -> str:
+    """How this shell calls bruit: by its name if that is on the path, else by the file that was started."""
+    import os
+    import shutil
+
+    started = Path(sys.argv[0])
+    if shutil.which("bruit") is not None or started.name != "bruit":
+        return "bruit"
+    return os.path.relpath(started)
+
+
+class Ticker:
+    """Feeds a progress bar from an engine's or accountant's callback; does nothing without one."""
+
+    def __init__(self, quiet: bool, title: str) -> None:
+        self._bar, self._title, self._task = progress_bar(quiet), title, None
+
+    def __enter__(self) -> Ticker:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int, total: int, scores: dict[str, float] | None = None) -> None:
+        if self._bar is None:
+            return
+        if self._task is None:
+            self._task = self._bar.add_task(self._title, total=total, note="")
+        self._bar.update(self._task, completed=done, total=total)
+        if scores:
+            name, value = next(iter(scores.items()))
+            self._bar.update(self._task, note=f"{name} {value:.4f}")
