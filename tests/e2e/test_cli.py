@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit import cli
+from bruit import cli, terminal
 from bruit.errors import ConformanceError
 
 COMMANDS = ("run", "sweep", "replay", "epsilon", "graph", "list", "show", "init")
@@ -276,9 +276,9 @@ def test_exit_codes_of_disagreement_and_interruption(bruit, saved, monkeypatch):
 
 
 def test_progress_is_shown_on_a_terminal_only(monkeypatch):
-    assert cli.progress_bar(quiet=False) is None
-    monkeypatch.setattr(cli, "err", cli.Console(stderr=True, force_terminal=True))
-    assert cli.progress_bar(quiet=False) is not None
-    assert cli.progress_bar(quiet=True) is None
-    with cli.Ticker(quiet=False, title="work") as ticker:
+    assert terminal.progress_bar(quiet=False) is None
+    monkeypatch.setattr(terminal, "err", terminal.Console(stderr=True, force_terminal=True))
+    assert terminal.progress_bar(quiet=False) is not None
+    assert terminal.progress_bar(quiet=True) is None
+    with terminal.Ticker(quiet=False, title="work") as ticker:
         ticker(1, 2, {"loss": 0.5})
