@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit import cli, terminal
+from bruit import terminal
 from bruit.errors import ConformanceError
 
 COMMANDS = ("run", "sweep", "replay", "epsilon", "graph", "list", "show", "init")
