@@ -38,6 +38,7 @@ from bruit.network.journal_file import (
 from bruit.privacy.events import from_json
 
 PAGE = 64  # lines read at a time
+ACKNOWLEDGE_EVERY = 8  # steps between two writes of acknowledgments: losing some costs retransmissions, nothing else
 
 
 class Input(NamedTuple):
@@ -131,6 +132,7 @@ class Journal:
         self._sent: dict[int, int] = {}
         self._acknowledged: dict[int, int] = {}
         self._unwritten: set[int] = set()  # receivers whose acknowledgments are not yet on disk
+        self._late = 0  # steps since they were last written
 
     @classmethod
     def open(cls, path: str | Path, run_id: str, facts: Mapping[str, str]) -> Journal:
@@ -194,9 +196,13 @@ class Journal:
             for receiver, sent in step._new_sent.items():
                 self._connection.execute("INSERT INTO links VALUES (?, ?, 0) ON CONFLICT (receiver) "
                                          "DO UPDATE SET sent = excluded.sent", (receiver, sent))  # fmt: skip
-            self._write_acknowledgments()
+            due = self._late >= ACKNOWLEDGE_EVERY
+            if due:
+                self._write_acknowledgments()
             self._connection.execute("COMMIT")
-        self._unwritten.clear()
+        if due:
+            self._unwritten.clear()
+        self._late = 0 if due else self._late + 1
         self._heard.update(step._new_heard)
         self._sent.update(step._new_sent)
 
@@ -246,7 +252,7 @@ class Journal:
                 yield sequence, payload
 
     def acknowledge(self, to: int, sequence: int) -> None:
-        """That peer has all messages up to `sequence` in its own journal; they are forgotten with the next step.
+        """That peer has all messages up to `sequence` in its own journal; they are forgotten with a later step.
 
         An acknowledgment lost in a crash costs one retransmission of the same bytes, so it needs no sync of its own.
         """
@@ -319,6 +325,7 @@ class Journal:
         """Write what is pending and give the file free."""
         try:
             if self._unwritten and not self._broken:
+                self._late = ACKNOWLEDGE_EVERY
                 with self.step():
                     pass
         finally:

@@ -131,7 +131,7 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # before the first read, which then takes the lock
             check_whole(connection, path)
             (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            for setting in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "cache_size = -256"):
+            for setting in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "cache_size = -64"):
                 connection.execute(f"PRAGMA {setting}")
             connection.execute("BEGIN IMMEDIATE")  # whoever may write holds the lock until the connection is closed
             connection.execute("COMMIT")
