@@ -74,6 +74,8 @@ class Host:
         self._own: list[Envelope] = []
         self._alarm_count, self._spent = 0, 0
         self._gone: set[int] = set()  # whom the operator knows to be missing
+        self._told: set[int] = set()  # to whom this step says something
+        self._heard: set[int] = set()  # from whom this step has heard something
         self.ears = Listener(self.identity, self.book, self.me, self._voice, self.journal, self.settings.limits,
                              self._queue, self.refused, self._news)  # fmt: skip
         self._tasks: set[asyncio.Task[None]] = set()
@@ -166,6 +168,7 @@ class Host:
     def _post(self, effect: Send, step: Step | None) -> None:
         """Into the outbox; when inputs are executed again it is there already."""
         self._line(effect.to)
+        self._told.add(effect.to)
         self.sent += 1
         self.payloads += effect.envelope.row is not None
         if step is not None:
@@ -292,6 +295,7 @@ class Host:
             return None
 
     def _take(self, step: Step, sender: int, frame: Frame, data: bytes) -> None:
+        self._heard.add(sender)
         if frame.sequence == step.last_sequence(sender) + 1:
             self._feed(step, "message", sender, frame.sequence, data, frame)
 
@@ -301,10 +305,11 @@ class Host:
         self._feed(step, "own", self.me, sequence, encode(Frame.of(self._voice(self.me), 1, envelope)))
 
     def _flush(self) -> None:
-        """After a commit: messages may leave, receipts may go out."""
-        for line in self.lines.values():
-            line.notify()
-        self.ears.committed()
+        """After a commit: messages may leave, receipts may go out, to those whom the step concerned."""
+        for peer in self._told:
+            self.lines[peer].notify()
+        self.ears.committed(self._heard)
+        self._told, self._heard = set(), set()
 
     async def _leave(self) -> None:
         """Stay until every neighbor has our words and has said bye, or patience ends."""

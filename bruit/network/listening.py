@@ -23,7 +23,7 @@ from bruit.network.line import options
 from bruit.protocols.codec import CONTROL, METHOD, SERVICE, Conversation, Frame, Limits, decode, encode
 
 log = logging.getLogger("bruit.network")
-RECEIPTS = 0.02  # seconds between two receipts at least; messages carry receipts too
+RECEIPTS = 0.05  # seconds between two receipts at least; messages carry receipts too
 
 
 @dataclass
@@ -44,10 +44,10 @@ class Listener:
     receipts: dict[int, asyncio.Event] = field(default_factory=dict)
     _last: dict[int, int] = field(default_factory=dict)  # the last message queued, by sender
 
-    def committed(self) -> None:
-        """There is more in the journal: receipts may go out."""
-        for event in self.receipts.values():
-            event.set()
+    def committed(self, senders: set[int]) -> None:
+        """There is more of these senders in the journal: receipts may go out to them."""
+        for peer in senders & self.receipts.keys():
+            self.receipts[peer].set()
 
     async def serve(self) -> grpc.aio.Server:
         """Begin to listen; RuntimeError when the port cannot be had."""
@@ -91,8 +91,8 @@ class Listener:
         try:
             async for data in requests:
                 self.received_bytes += len(data)
-                await self.accept(entry.peer, decode(data, self.voice(entry.peer), self.limits), data)
-                receipts.set()
+                if await self.accept(entry.peer, decode(data, self.voice(entry.peer), self.limits), data):
+                    receipts.set()
         except RemoteProtocolError as error:
             wrong = str(error)
             self.refused["frame"] += 1
@@ -104,15 +104,18 @@ class Listener:
         if wrong:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, wrong)
 
-    async def accept(self, sender: int, frame: Frame, data: bytes) -> None:
-        """Take note of a control frame; queue the next message; drop what was queued before; refuse a gap."""
+    async def accept(self, sender: int, frame: Frame, data: bytes) -> bool:
+        """Take note of a control frame; queue the next message; drop what was queued before; refuse a gap.
+
+        True when a receipt is due now; a message that was queued gets its receipt from the journal.
+        """
         if frame.acknowledged:
             self.journal.acknowledge(sender, frame.acknowledged)
         if frame.kind in CONTROL:
             if frame.kind == "bye":
                 self.left.add(sender)
             self.news(sender)
-            return
+            return True
         last = max(self._last.get(sender, 0), self.journal.last_sequence(sender))
         if frame.sequence > last + 1:
             raise RemoteProtocolError(f"message {frame.sequence} came where {last + 1} is due")
@@ -120,9 +123,10 @@ class Listener:
             self._last[sender] = frame.sequence
             self.left.discard(sender)
             await self.queue.put((sender, frame, data))
-        else:
-            self.refused["repeated"] += 1
-            log.info("peer %d repeated message %d, which changes nothing", sender, frame.sequence)
+            return False
+        self.refused["repeated"] += 1
+        log.info("peer %d repeated message %d, which changes nothing", sender, frame.sequence)
+        return True
 
     async def _confirm(self, sender: int, receipts: asyncio.Event, over: asyncio.Event, context: Any) -> None:
         """Receipts: "ack" for what is in the journal, "bye" for a bye."""
