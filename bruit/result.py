@@ -37,7 +37,7 @@ from bruit.whole_files import plain, to_json
 
 FORMAT, VERSION = "bruit-run", 1
 FILES = ("trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml")
-COUNTS = ("messages", "refusals", "retransmissions")
+COUNTS = ("messages", "refusals", "retransmissions", "missed")
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Run:
         if self.privacy is not None:
             grain = self.privacy.spacing * float(np.sqrt(self.estimates.shape[1])) / self.privacy.sensitivity
         return Facts(self.graph, self.steps, self.ledger, self.trace.meetings, self.trace.faults, level, sigma, clip,
-                     self.constants, public, self.phase + 1, grain)  # fmt: skip
+                     self.constants, public, self.phase + 1, grain, self.trace.missed)  # fmt: skip
 
     def accountant(self) -> Accountant:
         return Accountant(self.facts(), self.algorithm.guarantees())

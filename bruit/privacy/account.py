@@ -81,6 +81,11 @@ class Accountant:
             refused.append(f"{self.facts.phases} protocols share this ledger; their views are composed as local DP")
             if status == "proven":
                 return None, (), tuple(refused)
+        if self.facts.missed:
+            refused.append(f"{self.facts.missed} exchanges were missed or made up for later, so the views are not"
+                           " those of the agreed protocol; they are charged as local DP")  # fmt: skip
+            if status == "proven":
+                return None, (), tuple(refused)
         for theorem in self.theorems:
             if theorem.status != status:
                 continue

@@ -11,12 +11,14 @@ from rich.live import Live
 from rich.table import Table
 
 from bruit import report
+from bruit.algorithms.schedules import Rounds
 from bruit.build import build_algorithm, build_privacy
 from bruit.config import parse
 from bruit.experiment import rehearse
 from bruit.graphs import Graph
 from bruit.graphs import graph as named_graph
 from bruit.graphs.sequence import Butterfly, butterfly
+from bruit.privacy.account import Summary
 from bruit.sites.demo import start, table, watch
 from bruit.sites.founding import found
 
@@ -39,13 +41,15 @@ def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, cons
     else:
         with Live(table([{}] * peers), console=screen, refresh_per_second=8, transient=True) as live:
             reports = watch(sites, processes, live)
-    summary = _summary(sites[0].parent / "experiment.toml") if all(r["missed"] == 0 for r in reports) else None
+    summary, why = _summary(sites[0].parent / "experiment.toml")
+    if any(one["missed"] for one in reports):
+        summary, why = None, "somebody was missed on the way"
     if emit is not None:
         emit({"reports": reports, "privacy": None if summary is None else report.summary_json(summary)})
         return
     console.print(_reports(reports))
     if summary is None:
-        console.print("somebody was missed on the way: only the local epsilon of each peer holds")
+        console.print(f"{why}: only the local epsilon of each peer holds")
     else:
         console.print(report.privacy_table(summary))
         console.print(report.privacy_notes(summary))
@@ -63,15 +67,20 @@ def _reports(reports: list[dict[str, Any]]) -> Table:
     return shown
 
 
-def _summary(path: Path) -> Any:
-    """What the agreed experiment lets anybody learn when nobody is missed: public facts only."""
+def _summary(path: Path) -> tuple[Summary | None, str]:
+    """What the agreed experiment lets anybody learn when nobody is missed, from public facts only; or why not.
+
+    Only rounds are agreed on ahead: meetings and walks are drawn by the peers themselves, and nobody knows them all.
+    """
     file = parse(path.read_text())
     graph: Graph | Any = named_graph(file.graph)
     algorithm, steps = build_algorithm(file.algorithm.name, dict(file.algorithm.model_extra or {}), graph, file.steps,
                                        file.privacy)  # fmt: skip
     if file.privacy is None:
-        return None
+        return None, "there was no privacy"
+    if not isinstance(algorithm.schedule, Rounds):
+        return None, "nobody knows all the meetings that took place"
     noise = build_privacy(file.privacy, algorithm, graph, steps, file.seed)
     if not isinstance(graph, Butterfly) and graph.n > 512:
-        return None
-    return rehearse(algorithm, graph, noise, steps, file.seed).summary(file.privacy.delta)
+        return None, "all pairs of so many peers take too long"
+    return rehearse(algorithm, graph, noise, steps, file.seed).summary(file.privacy.delta), ""

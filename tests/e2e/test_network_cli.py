@@ -4,26 +4,13 @@ import stat
 import tomllib
 from pathlib import Path
 
+import conftest
 import pytest
 
 from bruit.network.address_book import AddressBook
 from bruit.network.identity import Identity
 
-MEAN = """\
-graph = "ring:3"
-steps = 4
-seed = 3
-
-[task]
-kind = "mean"
-dim = 2
-
-[algorithm]
-name = "averaging"
-
-[privacy]
-sigma = 1.5
-"""
+MEAN = conftest.MEAN.replace("ring:6", "ring:3")
 
 
 @pytest.fixture(autouse=True)

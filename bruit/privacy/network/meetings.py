@@ -35,6 +35,9 @@ class ExactMeetings(Theorem):
 
         return meeting_loss(facts.n, facts.meetings.a, facts.meetings.b, observers).loss
 
+    def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return (f"of these {len(facts.meetings.a)} meetings; another draw of them has another loss",)
+
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         """All observers from a few passes over the meetings: O(meetings n) a pass, as many as memory asks for."""
         from bruit.privacy.network.modular import PRIMES

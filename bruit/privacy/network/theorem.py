@@ -33,7 +33,8 @@ STANDING = (HONEST, CHANNELS, PUBLIC, REAL)
 class Facts:
     """What a theorem may look at. `sigma` is the mechanism's absolute standard deviation, `constants` the declared
     Lipschitz, smoothness and strong-convexity constants of the task (None if there are none), `phases` how many
-    protocols share the ledger, `grain` how far the lattice may move a release, in units of the sensitivity."""
+    protocols share the ledger, `grain` how far the lattice may move a release, in units of the sensitivity,
+    `missed` how many exchanges some real peer went on without."""
 
     graph: Graph | GraphSequence
     steps: int
@@ -47,6 +48,7 @@ class Facts:
     public: Any = None
     phases: int = 1
     grain: float = 0.0
+    missed: int = 0
 
     @property
     def n(self) -> int:

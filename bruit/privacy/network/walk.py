@@ -96,6 +96,9 @@ class RealizedWalk(Theorem):
         found = np.asarray(energies(facts.meetings.b, self._contributions(facts), watching))
         return np.where(found > 0, found + self._lattice(facts), 0.0)
 
+    def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return (f"of this walk of {len(facts.meetings.b)} visits; another walk has another loss",)
+
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         from bruit.kernels.walk import energies
 
