@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import TaskDoor
+from bruit.arrays import Array
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Job, Progress
 from bruit.errors import ConfigError, PrivacyError
@@ -21,6 +22,8 @@ from bruit.randomness import Replay
 from bruit.result import Run
 from bruit.tasks import Mean, Task
 from bruit.trace import Trace
+
+Carry = Literal["state", "model", "nothing"]
 
 
 def run(
@@ -37,11 +40,13 @@ def run(
     progress: Progress | None = None,
     given: Trace | None = None,
     after: Run | None = None,
+    carry: Carry | None = None,
 ) -> Run:
     """Run an algorithm among the peers of a graph, each holding its part of the task.
 
     `watch` keeps the payloads these peers receive; `evaluate_every` = 0 evaluates nothing (about 20 times by
-    default); `given` replays a trace; `after` starts from another run's states and goes on in its ledger.
+    default); `given` replays a trace; `after` goes on in another run's ledger, and carries on the "state" of the same
+    algorithm (its default), the "model" of each peer (the default for another algorithm), or "nothing".
     """
     graph = named_graph(graph) if isinstance(graph, str) else graph
     if task.peers != graph.n:
@@ -56,25 +61,44 @@ def run(
     dice = Replay(seed)
     ledger = Ledger(graph.n)
     phase = 0 if after is None else after.phase + 1  # part of every noise address: no draw is ever used twice
+    carried, models = "nothing", None
     if after is not None:
-        if type(after.algorithm) is not type(algorithm):
-            names = f"{after.algorithm.name()} to {algorithm.name()}"
-            raise ConfigError(f"the states of one algorithm mean nothing to another: cannot go on from {names}")
+        carried, models = _carried(after, algorithm, task, carry)
         if after.privacy is not None and privacy is not None and after.privacy.level != privacy.level:
             levels = f"{after.privacy.level} and {privacy.level}"
             raise PrivacyError(f"guarantees of different levels ({levels}) do not compose; use one level throughout")
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
-    door = TaskDoor(task, privacy, dice, ledger, phase)
+    door = TaskDoor(task, privacy, dice, ledger, phase, models=models)
     job = Job(
         algorithm, graph, door, dice, steps, ledger, watched, task.evaluate, every, progress, given,
-        None if after is None else deepcopy(after.state),  # engines write states in place
+        deepcopy(after.state) if after is not None and carried == "state" else None,  # engines write states in place
     )  # fmt: skip
     outcome = engine.execute(job)
     return Run(
         algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
         ledger, outcome.metrics, algorithm.estimate(outcome.state), state=outcome.state, phase=phase,
+        before=after, carried=carried,
     )  # fmt: skip
+
+
+def _carried(after: Run, algorithm: Algorithm[Any], task: Task, carry: Carry | None) -> tuple[Carry, Array | None]:
+    """What goes on from an earlier run, checked: the word and, for models, the rows."""
+    same = type(after.algorithm) is type(algorithm)
+    chosen: Carry = carry if carry is not None else ("state" if same else "model")
+    if after.n != task.peers:
+        raise ConfigError(f"the earlier run has {after.n} peers and the task {task.peers}; a ledger keeps its peers")
+    if chosen == "state" and not same:
+        names = f"{after.algorithm.name()} to {algorithm.name()}"
+        raise ConfigError(f"the states of one algorithm mean nothing to another: cannot go on from {names}")
+    if chosen == "state" and after.state is None:
+        raise ConfigError("the earlier run came from a folder, which keeps no states; carry the 'model' instead")
+    if chosen != "model":
+        return chosen, None
+    if after.estimates.shape != (task.peers, task.dim):
+        found = f"models of shape {after.estimates.shape}, and this task needs {(task.peers, task.dim)}"
+        raise ConfigError(f"the earlier run left {found}; start from 'nothing', or use the same task")
+    return chosen, np.array(after.estimates, np.float64)
 
 
 def chain(before: Run, task: Task, *, steps: int, **options: Any) -> Run:

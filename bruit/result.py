@@ -37,12 +37,16 @@ from bruit.whole_files import plain, to_json
 
 FORMAT, VERSION = "bruit-run", 1
 FILES = ("trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml")
+BEFORE = "before.run"
 COUNTS = ("messages", "refusals", "retransmissions", "missed")
 
 
 @dataclass
 class Run:
-    """The outcome of one experiment; `state` is kept in memory only, to chain phases."""
+    """The outcome of one experiment; `state` is kept in memory only, to chain phases.
+
+    A protocol that followed another in the same ledger keeps it as `before`, with what it `carried` on from it: the
+    "state" of the same algorithm, the "model" each peer had, or "nothing"."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence
@@ -60,6 +64,8 @@ class Run:
     experiment: str = ""
     phase: int = 0
     state: Any = field(default=None, repr=False)
+    before: Run | None = field(default=None, repr=False)
+    carried: str = "nothing"
 
     @property
     def n(self) -> int:
@@ -73,11 +79,13 @@ class Run:
         grain = 0.0
         if self.privacy is not None:
             grain = self.privacy.spacing * float(np.sqrt(self.estimates.shape[1])) / self.privacy.sensitivity
-        return Facts(self.graph, self.steps, self.ledger, self.trace.meetings, self.trace.faults, level, sigma, clip,
-                     self.constants, public, self.phase + 1, grain, self.trace.missed)  # fmt: skip
+        own = self.ledger if self.before is None else self.ledger.tail(len(self.before.ledger))
+        return Facts(self.graph, self.steps, own, self.trace.meetings, self.trace.faults, level, sigma, clip,
+                     self.constants, public, grain, self.trace.missed)  # fmt: skip
 
     def accountant(self) -> Accountant:
-        return Accountant(self.facts(), self.algorithm.guarantees())
+        earlier = None if self.before is None else self.before.accountant()
+        return Accountant(self.facts(), self.algorithm.guarantees(), earlier, self.carried != "nothing")
 
     def guarantee(self, of: int | None = None, seen_by: Observers = None, delta: float = 1e-6,
                   status: Status = "proven") -> Guarantee:  # fmt: skip
@@ -134,6 +142,8 @@ class Run:
         scores = {"steps": self.metrics.steps, "rows": self.metrics.rows, "references": self.references}
         (folder / "metrics.json").write_text(to_json(scores), encoding="utf-8")
         (folder / "experiment.toml").write_text(self.experiment, encoding="utf-8")
+        if self.before is not None:
+            self.before._write(folder / BEFORE)
         about = plain(self.manifest())
         sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
         sums["manifest"] = _digest(about)
@@ -153,6 +163,7 @@ class Run:
             "steps": self.steps, "seed": self.seed, "engine": self.engine,
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
             "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase,
+            "carried": self.carried, "before": None if self.before is None else BEFORE,
             "public": _plain(self.algorithm.prepare(self.graph, self.steps)), **counts,
         }  # fmt: skip
 
@@ -230,6 +241,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
         algorithm_from(manifest["algorithm"]), graph, manifest["steps"], manifest["seed"], manifest["engine"], privacy,
         manifest["task"], constants, trace, ledger, Metrics(scores["steps"], rows), estimates, references,
         (folder / "experiment.toml").read_text(encoding="utf-8"), manifest["phase"],
+        before=None if manifest["before"] is None else load(folder / BEFORE), carried=manifest["carried"],
     )  # fmt: skip
 
 

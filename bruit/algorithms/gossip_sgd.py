@@ -42,7 +42,7 @@ class GossipSGD(Algorithm[State]):
             raise ConfigError(f"gossip-sgd needs a positive rate, found {self.rate}")
 
     def start(self, home: Home) -> State:
-        model = home.zeros()
+        model = home.beginning()
         return self._step(model, model, home)
 
     def _step(self, model: Array, previous: Array, home: Home) -> State:

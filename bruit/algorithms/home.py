@@ -49,6 +49,10 @@ class Door(ABC):
     def sigma(self) -> float:
         """Standard deviation of the noise each release carries; 0 without mechanism."""
 
+    def beginning(self, ids: Ints) -> Array:
+        """The models peers begin with: zeros, or what an earlier protocol left them  # (lanes, dim)."""
+        return np.zeros((len(ids), self.dim))
+
     def with_ledger(self, ledger: Ledger) -> Door:
         """The same door, writing into another ledger: each real peer keeps its own."""
         raise LocalProtocolError("this door keeps no ledger of its own")
@@ -100,6 +104,10 @@ class TaskDoor(Door):
     ledger: Ledger
     run: int = 0
     budget: Budget | None = None
+    models: Array | None = None  # (n, dim) what an earlier protocol left the peers with
+
+    def beginning(self, ids: Ints) -> Array:
+        return super().beginning(ids) if self.models is None else self.models[ids].copy()
 
     def with_ledger(self, ledger: Ledger) -> Door:
         return replace(self, ledger=ledger)
@@ -204,6 +212,10 @@ class Home:
     def sigma(self) -> float:
         """Standard deviation of the noise in each release: what silent steps and message noise are measured by."""
         return self._door.sigma
+
+    def beginning(self) -> Array:
+        """The models to start from  # (lanes, dim)."""
+        return self._door.beginning(self.ids)
 
     def zeros(self, width: int | None = None) -> Array:
         return np.zeros((len(self.ids), self.dim if width is None else width))

@@ -47,7 +47,7 @@ class WalkSGD(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         lanes = len(home.ids)
-        return State(home.zeros(), np.zeros(lanes, np.int64), np.full(lanes, -(2**40), np.int64))
+        return State(home.beginning(), np.zeros(lanes, np.int64), np.full(lanes, -(2**40), np.int64))
 
     def emit(self, state: State, edges: Edges) -> Message:
         return edges.broadcast(state.token)

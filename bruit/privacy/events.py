@@ -147,6 +147,31 @@ class DiscreteGaussianEvent(_Noisy):
 
 
 @dataclass(frozen=True)
+class BoundedEvent(Event):
+    """A mechanism known by one (epsilon, delta) statement only: randomized response, a two-party protocol."""
+
+    epsilon: float
+    delta: float = 0.0
+    kind: ClassVar[str] = "bounded"
+
+    def __post_init__(self) -> None:
+        _check_noise(self, self.epsilon)
+        if not 0 <= self.delta <= 1:
+            raise PrivacyError(f"the delta of a bounded event must be between 0 and 1, found {self.delta!r}")
+
+    def key(self) -> tuple[object, ...]:
+        return (self.kind, self.epsilon, self.delta)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "epsilon": self.epsilon, "delta": self.delta}
+
+    def to_dp_accounting(self) -> Any:
+        import dp_accounting
+
+        return dp_accounting.EpsilonDeltaDpEvent(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
 class Composed(Event):
     """Several events, each of which may look at the outputs of the earlier ones."""
 
@@ -224,6 +249,8 @@ def event_from(record: Mapping[str, Any]) -> Event:
             return Exact()
         if kind == "mask":
             return Mask(float(record["sigma"]))
+        if kind == "bounded":
+            return BoundedEvent(float(record["epsilon"]), float(record["delta"]))
         if kind == "composed":
             return Composed(tuple(event_from(part) for part in record["events"]))
         if kind == "self_composed":
@@ -238,7 +265,8 @@ def event_from(record: Mapping[str, Any]) -> Event:
 
 def _check_noise(event: Event, noise: object) -> None:
     if isinstance(noise, bool) or not isinstance(noise, int | float) or math.isnan(noise) or noise < 0:
-        raise PrivacyError(f"the noise of a {event.kind} event must be a number >= 0, found {noise!r}")
+        what = "epsilon" if event.kind == "bounded" else "noise"
+        raise PrivacyError(f"the {what} of a {event.kind} event must be a number >= 0, found {noise!r}")
 
 
 def _check_event(whole: Event, part: object) -> None:

@@ -1,18 +1,23 @@
 """Guarantee: a privacy statement that names its theorem, its status and its hypotheses.
 
-A loss m is in local-DP units: one release of one peer, seen by everybody, is 1. With Gaussian noise of multiplier z
-the view is exactly mu-GDP with mu = sqrt(m) / z, and epsilon(delta) follows without slack (gossip:DP-1, LG-1).
+What it says is a profile, delta for every epsilon. A loss m is in local-DP units: one release of one peer, seen by
+everybody, is 1. With Gaussian noise of multiplier z the view is exactly mu-GDP with mu = sqrt(m) / z, and
+epsilon(delta) follows without slack (gossip:DP-1, LG-1).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.privacy.composition import compose
+from bruit.privacy.profile import GaussianProfile, Profile, check_delta
 
 Status = Literal["proven", "published", "heuristic"]
+STATUSES: tuple[Status, ...] = ("proven", "published", "heuristic")
 
 
 @dataclass(frozen=True)
@@ -26,9 +31,23 @@ class Hypothesis:
         return f"{'checked' if self.checked else 'assumed'}: {self.text}"
 
 
+def gaussian(loss: float, noise_multiplier: float) -> GaussianProfile:
+    """The exact profile of a loss m under a noise multiplier z: mu = sqrt(m) / z. Nothing lost, nothing learned.
+
+    >>> round(gaussian(1.0, 4.0).epsilon(1e-5), 9)
+    0.926341504
+    """
+    if not (loss >= 0 and noise_multiplier >= 0):
+        raise PrivacyError(f"a loss and a noise multiplier are >= 0, found {loss} and {noise_multiplier}")
+    if loss == 0:
+        return GaussianProfile(0.0)
+    return GaussianProfile(math.inf if noise_multiplier == 0 else math.sqrt(loss) / noise_multiplier)
+
+
 @dataclass(frozen=True)
 class Guarantee:
-    """What `against` can have learned about `of`, as a loss in local-DP units or directly as an epsilon."""
+    """What `against` can have learned about `of`. `loss` is in local-DP units where that means something, else nan;
+    `seen` says in words which messages make up the view, `advice` what would lower the loss."""
 
     theorem: str
     spec: str
@@ -37,24 +56,54 @@ class Guarantee:
     of: str
     against: str
     hypotheses: tuple[Hypothesis, ...]
-    loss: float
-    noise_multiplier: float
+    profile: Profile
+    loss: float = math.nan
+    noise_multiplier: float = 0.0
     notes: tuple[str, ...] = ()
-    fixed_epsilon: tuple[float, float] | None = None
+    seen: str = ""
+    advice: tuple[str, ...] = ()
 
     def epsilon(self, delta: float = 1e-6) -> Epsilon:
         """The epsilon of this statement at delta, as a number that explains itself."""
-        if not 0 < delta < 1:
-            raise PrivacyError(f"delta must lie strictly between 0 and 1, found {delta}")
-        if self.fixed_epsilon is not None:
-            if self.fixed_epsilon[1] != delta:
-                raise PrivacyError(f"this guarantee was composed for delta = {self.fixed_epsilon[1]:g}; ask for that")
-            return Epsilon(self.fixed_epsilon[0], delta, self)
-        if self.loss == 0:
-            return Epsilon(0.0, delta, self)
-        if self.noise_multiplier == 0:
-            return Epsilon(float("inf"), delta, self)
-        return Epsilon(epsilon_of(self.loss**0.5 / self.noise_multiplier, delta), delta, self)
+        check_delta(delta)
+        return Epsilon(self.profile.epsilon(delta), delta, self)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta of this statement at epsilon."""
+        return self.profile.delta(epsilon)
+
+
+def together(guarantees: Sequence[Guarantee]) -> Guarantee:
+    """Several statements about the same person and observer as one; different levels are refused (gossip:DP-11).
+
+    Sound when each holds given all that was seen before: see `bruit.privacy.phases` for protocols that hand on hidden
+    states. The weakest status wins.
+    """
+    if not guarantees:
+        raise PrivacyError("there is nothing to compose; give at least one guarantee")
+    first = guarantees[0]
+    for other in guarantees[1:]:
+        if other.level != first.level:
+            raise PrivacyError(
+                f"guarantees at {first.level} level and at {other.level} level do not compose; use one level throughout"
+            )
+        if (other.of, other.against) != (first.of, first.against):
+            raise PrivacyError(
+                f"what {first.against} learned about {first.of} does not compose with what {other.against} learned"
+                f" about {other.of}; ask about the same pair"
+            )
+    if len(guarantees) == 1:
+        return first
+    status = max((part.status for part in guarantees), key=STATUSES.index)
+    hypotheses = tuple(dict.fromkeys(h for part in guarantees for h in part.hypotheses))
+    notes = tuple(note for part in guarantees for note in part.notes)
+    pieces = tuple(f"{part.theorem} ({part.spec})" for part in guarantees)
+    return replace(
+        first, theorem="composition of " + "; ".join(pieces), spec="gossip:DP-5", status=status, hypotheses=hypotheses,
+        profile=compose([part.profile for part in guarantees]), loss=math.nan, noise_multiplier=0.0, notes=notes,
+        seen="; then ".join(part.seen for part in guarantees if part.seen),
+        advice=tuple(dict.fromkeys(text for part in guarantees for text in part.advice)),
+    )  # fmt: skip
 
 
 class Epsilon(float):
@@ -68,15 +117,26 @@ class Epsilon(float):
         made.delta, made.guarantee = delta, guarantee
         return made
 
+    def __reduce__(self) -> tuple[type, tuple[float, float, Guarantee]]:
+        return type(self), (float(self), self.delta, self.guarantee)
+
     def why(self) -> str:
-        """Theorem, status, level, who learns about whom, hypotheses, and what the default fell back from."""
+        """Theorem, status, level, who learns about whom from which messages, hypotheses, and what would lower it."""
         about = self.guarantee
-        noise = f", noise multiplier {about.noise_multiplier:.6g}" if about.noise_multiplier else ""
+        measured = [f"loss {about.loss:.6g} in local-DP units"] if not math.isnan(about.loss) else []
+        measured += [f"noise multiplier {about.noise_multiplier:.6g}"] if about.noise_multiplier else []
         lines = [
             f"epsilon = {float(self):.6g} at delta = {self.delta:g} ({about.level} level), {about.status}",
             f"what {about.against} could have learned about {about.of}",
-            f"by {about.theorem} ({about.spec}): loss {about.loss:.6g} in local-DP units{noise}",
+            f"by {about.theorem} ({about.spec})" + (": " + ", ".join(measured) if measured else ""),
         ]
+        lines += [f"seen: {about.seen}"] if about.seen else []
         lines += [f"  {hypothesis}" for hypothesis in about.hypotheses]
         lines += [f"  note: {note}" for note in about.notes]
+        lines += [f"  to lower it: {text}" for text in (*self._more_noise(), *about.advice)]
         return "\n".join(lines)
+
+    def _more_noise(self) -> tuple[str, ...]:
+        """What doubling all noise would give, when the profile knows."""
+        profile = self.guarantee.profile.scaled(2.0) if 0 < self < math.inf else None
+        return () if profile is None else (f"twice the noise gives epsilon = {profile.epsilon(self.delta):.6g}",)

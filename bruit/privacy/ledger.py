@@ -77,6 +77,15 @@ class Ledger:
             for line in zip(peer.tolist(), step.tolist(), clock.tolist(), strict=True):
                 yield (*line, self.events[event])
 
+    def tail(self, lines: int) -> Ledger:
+        """The lines after the first so many, as a ledger of their own."""
+        rest = Ledger(self.peers)
+        for peer, step, clock, event in self._parts:
+            if lines < len(peer):
+                rest.record(peer[lines:], step[lines:], clock[lines:], self.events[event])
+            lines = max(0, lines - len(peer))
+        return rest
+
     def counts(self) -> Ints:
         """How often each peer released each event  # (peers, events)."""
         table = np.zeros((self.peers, len(self.events)), np.int64)

@@ -28,16 +28,26 @@ def delta_of(epsilon: float, mu: float) -> float:
     _check_mu(mu)
     if math.isnan(epsilon) or epsilon < 0:
         raise PrivacyError(f"epsilon must be a number >= 0, found {epsilon}")
-    if mu == 0 or epsilon == math.inf:
-        return 0.0
-    if mu == math.inf:
-        return 1.0
+    return float(deltas(epsilon, np.array([mu], dtype=float))[0])
+
+
+def deltas(epsilon: float, mu: Array) -> Array:
+    """`delta_of` for many mu at once; the caller answers for mu >= 0 and epsilon >= 0."""
     from scipy.special import erfcx, ndtr  # slow to load, and a peer that only talks does without
 
-    a = mu / 2 - epsilon / mu
-    if a > 20.0:  # Phi(a) is 1 and erfcx(-a) would overflow
-        return float(ndtr(a) - math.exp(-a * a / 2) * erfcx((mu / 2 + epsilon / mu) / _ROOT2) / 2)
-    return min(1.0, math.exp(float(_log_delta(np.array([epsilon]), np.array([mu]))[0][0])))
+    found = np.where(np.isinf(mu), 1.0, 0.0)
+    rows = np.flatnonzero((mu > 0) & np.isfinite(mu))
+    if epsilon == math.inf or not rows.size:
+        return found if epsilon < math.inf else np.zeros_like(found)
+    values = mu[rows]
+    a = values / 2 - epsilon / values
+    far = a > 20.0  # Phi(a) is 1 and erfcx(-a) would overflow
+    part = np.empty_like(values)
+    part[~far] = np.exp(_log_delta(np.full(int((~far).sum()), epsilon), values[~far])[0])
+    b = (values[far] - a[far]) / _ROOT2
+    part[far] = ndtr(a[far]) - np.exp(-(a[far] ** 2) / 2) * erfcx(b) / 2
+    found[rows] = np.minimum(part, 1.0)
+    return found
 
 
 def epsilon_of(mu: float, delta: float) -> float:

@@ -4,6 +4,8 @@
     with Laplace               privacy loss distributions of dp_accounting, rounded pessimistically;
                                Laplace alone never exceeds basic composition (gossip:DP-5)
     with discrete Gaussian     Renyi divergences add: alpha * rho, alpha * mu**2 / 2, and that of Laplace; gossip:DP-2
+    with (epsilon, delta)      a mechanism known by one statement is the pure one at epsilon, except with probability
+                               delta: the deltas are taken from the total, the rest counts as epsilon-DP
 
 A Laplace release of a vector is charged as one number moved by the whole L1 sensitivity, which is the worst case:
 moving two coordinates by a >= b tells less than moving one by a + b. In units of the scale, a shift by a has
@@ -14,15 +16,66 @@ from the density): together g_{a+b}(x). Negative x follow by symmetry, more coor
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.gaussian import epsilon_of, rdp_to_epsilon, zcdp_to_epsilon
-from bruit.privacy.events import DiscreteGaussianEvent, Event, Exact, GaussianEvent, LaplaceEvent, Mask
+from bruit.privacy.events import (
+    BoundedEvent,
+    DiscreteGaussianEvent,
+    Event,
+    Exact,
+    GaussianEvent,
+    LaplaceEvent,
+    Mask,
+)
 
 _CELLS = 2e6  # of a privacy loss distribution: beyond it, coarser cells (still rounded up)
+
+
+@dataclass
+class Tally:
+    """Events added up by kind: mu**2 of Gaussian, zCDP of discrete Gaussian noise, counts by scale and by epsilon."""
+
+    square: float = 0.0
+    rho: float = 0.0
+    laplace: Counter[float] = field(default_factory=Counter)
+    pure: Counter[float] = field(default_factory=Counter)
+    failure: float = 0.0
+    exact: bool = False
+
+    def basic(self) -> float:
+        """What the pure parts cost by adding up."""
+        return sum(count / z for z, count in self.laplace.items()) + sum(e * count for e, count in self.pure.items())
+
+    def renyi(self, order: float) -> float:
+        """Renyi divergences add: those of Gaussian noise are linear in the order."""
+        linear = (self.rho + self.square / 2) * order
+        laplace = sum(count * _laplace_renyi(order, 1 / z) for z, count in self.laplace.items())
+        return linear + laplace + sum(count * _pure_renyi(order, e) for e, count in self.pure.items())
+
+
+def tally(events_with_counts: Iterable[tuple[Event, int]]) -> Tally:
+    """All events by kind; masks cost nothing, an event of another kind raises PrivacyError."""
+    total = Tally()
+    for event, count in _simple(events_with_counts):
+        if isinstance(event, GaussianEvent) and event.noise_multiplier:
+            total.square += count / event.noise_multiplier**2
+        elif isinstance(event, DiscreteGaussianEvent) and event.noise_multiplier:
+            total.rho += count * event.rho
+        elif isinstance(event, LaplaceEvent) and event.noise_multiplier:
+            total.laplace[event.noise_multiplier] += count
+        elif isinstance(event, BoundedEvent) and event.epsilon < math.inf:
+            total.failure += count * event.delta
+            if event.epsilon:
+                total.pure[event.epsilon] += count
+        elif not isinstance(event, Mask):
+            total.exact = True
+    return total
 
 
 def compose_epsilon(events_with_counts: Iterable[tuple[Event, int]], delta: float) -> float:
@@ -32,27 +85,28 @@ def compose_epsilon(events_with_counts: Iterable[tuple[Event, int]], delta: floa
     """
     if not 0 < delta < 1:
         raise PrivacyError(f"delta must be between 0 and 1, both excluded, found {delta}; 1e-6 is the usual choice")
-    square, rho = 0.0, 0.0  # of the Gaussian part: mu**2; of the discrete Gaussian part: zCDP
-    laplace: dict[float, int] = {}
-    for event, count in _simple(events_with_counts):
-        if isinstance(event, Exact) or (not isinstance(event, Mask) and event.noise_multiplier == 0):
-            return math.inf
-        if isinstance(event, GaussianEvent):
-            square += count / event.noise_multiplier**2
-        elif isinstance(event, DiscreteGaussianEvent):
-            rho += count * event.rho
-        elif isinstance(event, LaplaceEvent):
-            laplace[event.noise_multiplier] = laplace.get(event.noise_multiplier, 0) + count
-    if rho == 0 and not laplace:
-        return epsilon_of(math.sqrt(square), delta)
-    if not laplace:
-        return zcdp_to_epsilon(rho + square / 2, delta)
-    if rho > 0:
-        return _renyi(rho + square / 2, laplace, delta)
-    return _distributions(square, laplace, delta)
+    total = tally(events_with_counts)
+    left = delta - total.failure
+    if total.exact or left < 0 or (left == 0 and (total.square or total.rho)):
+        return math.inf
+    if left == 0:
+        return total.basic()
+    if total.rho == 0 and not total.laplace and not total.pure:
+        return epsilon_of(math.sqrt(total.square), left)
+    if not total.laplace and not total.pure:
+        return zcdp_to_epsilon(total.rho + total.square / 2, left)
+    if total.rho > 0:
+        return _renyi(total, left)
+    return _distributions(total, left)
 
 
-_Simple = Exact | Mask | GaussianEvent | LaplaceEvent | DiscreteGaussianEvent
+def renyi_of(events_with_counts: Iterable[tuple[Event, int]], order: float) -> float:
+    """The Renyi divergence of all events together, infinite where only an (epsilon, delta) statement is known."""
+    total = tally(events_with_counts)
+    return math.inf if total.exact or total.failure > 0 else total.renyi(order)
+
+
+_Simple = Exact | Mask | GaussianEvent | LaplaceEvent | DiscreteGaussianEvent | BoundedEvent
 
 
 def _simple(events_with_counts: Iterable[tuple[Event, int]]) -> Iterable[tuple[_Simple, int]]:
@@ -68,13 +122,9 @@ def _simple(events_with_counts: Iterable[tuple[Event, int]]) -> Iterable[tuple[_
                 yield event, count * times
 
 
-def _renyi(rho: float, laplace: dict[float, int], delta: float) -> float:
-    best = math.inf
-    for x in np.geomspace(1e-3, 1e6, 1000):
-        order = 1.0 + float(x)
-        divergence = rho * order + sum(count * _laplace_renyi(order, 1 / z) for z, count in laplace.items())
-        best = min(best, rdp_to_epsilon(order, divergence, delta))
-    return best
+def _renyi(total: Tally, delta: float) -> float:
+    orders = (1.0 + float(x) for x in np.geomspace(1e-3, 1e6, 1000))
+    return min(rdp_to_epsilon(order, total.renyi(order), delta) for order in orders)
 
 
 def _laplace_renyi(order: float, epsilon: float) -> float:
@@ -83,19 +133,28 @@ def _laplace_renyi(order: float, epsilon: float) -> float:
     return min(epsilon, max(0.0, epsilon + math.log(order / (2 * order - 1) + rest) / (order - 1)))
 
 
-def _distributions(square: float, laplace: dict[float, int], delta: float) -> float:
-    basic = sum(count / z for z, count in laplace.items())
+def _pure_renyi(order: float, epsilon: float) -> float:
+    """epsilon-DP is epsilon**2 / 2 zCDP, and never more than epsilon."""
+    return min(epsilon, order * epsilon**2 / 2)
+
+
+def _distributions(total: Tally, delta: float) -> float:
+    basic, square = total.basic(), total.square
     pure = basic if square == 0 else math.inf
     spread = basic + square / 2 + math.sqrt(square) * 40.0
     if not math.isfinite(spread) or spread > 1e5:  # far beyond any use: the sum of the parts is proof enough
         return basic + epsilon_of(math.sqrt(square), delta)
+    from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     cell = max(1e-4, spread / _CELLS)
-    total = pld.identity(value_discretization_interval=cell)
-    for z, count in sorted(laplace.items()):
+    whole = pld.identity(value_discretization_interval=cell)
+    for z, count in sorted(total.laplace.items()):
         one = pld.from_laplace_mechanism(z, value_discretization_interval=cell)
-        total = total.compose(one.self_compose(count))
+        whole = whole.compose(one.self_compose(count))
+    for epsilon, count in sorted(total.pure.items()):
+        one = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), cell)
+        whole = whole.compose(one.self_compose(count))
     if square > 0:
-        total = total.compose(pld.from_gaussian_mechanism(1 / math.sqrt(square), value_discretization_interval=cell))
-    return min(pure, float(total.get_epsilon_for_delta(delta)))
+        whole = whole.compose(pld.from_gaussian_mechanism(1 / math.sqrt(square), value_discretization_interval=cell))
+    return min(pure, float(whole.get_epsilon_for_delta(delta)))

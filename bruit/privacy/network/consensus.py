@@ -66,6 +66,11 @@ class Consensus(Theorem):
         graph = facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(first)
         return _is_uniform(graph)
 
+    def ends_known(self, facts: Facts) -> bool:
+        blocks = self._blocks(facts)
+        last = facts.steps // self.mixing - 1
+        return facts.steps % self.mixing == 0 and last in blocks and self._agrees(facts, last)
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.rows import sequence_loss
 

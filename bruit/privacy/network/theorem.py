@@ -20,6 +20,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.events import GaussianEvent
 from bruit.privacy.guarantee import Hypothesis, Status
 from bruit.privacy.ledger import Ledger
+from bruit.privacy.network.span import neighborhood
 from bruit.trace import Faults, Meetings
 
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
@@ -31,10 +32,11 @@ STANDING = (HONEST, CHANNELS, PUBLIC, REAL)
 
 @dataclass(frozen=True)
 class Facts:
-    """What a theorem may look at. `sigma` is the mechanism's absolute standard deviation, `constants` the declared
-    Lipschitz, smoothness and strong-convexity constants of the task (None if there are none), `phases` how many
-    protocols share the ledger, `grain` how far the lattice may move a release, in units of the sensitivity,
-    `missed` how many exchanges some real peer went on without."""
+    """What a theorem may look at.
+
+    `sigma` is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and
+    strong-convexity constants of the task (None if there are none), `grain` how far the lattice may move a release, in
+    units of the sensitivity, `missed` how many exchanges some real peer went on without."""
 
     graph: Graph | GraphSequence
     steps: int
@@ -46,7 +48,6 @@ class Facts:
     clip: float = float("inf")
     constants: Any = None
     public: Any = None
-    phases: int = 1
     grain: float = 0.0
     missed: int = 0
 
@@ -105,6 +106,26 @@ class Theorem(ABC):
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         """What a reader should know about these numbers."""
         return ()
+
+    def seen(self, facts: Facts, observers: tuple[int, ...]) -> str:
+        """Which messages make up the view, in words."""
+        if len(facts.meetings.b):
+            watching = np.isin(np.arange(facts.n), observers)
+            count = int(np.sum(watching[facts.meetings.a] | watching[facts.meetings.b]))
+            return f"{count} of {len(facts.meetings.b)} meetings, and the observers' own values and noise"
+        chosen = np.array(observers, np.int64)
+        fixed = facts.fixed_graph()
+        heard = [len(neighborhood(facts.at(t), chosen)) for t in range(facts.steps if fixed is None else 1)]
+        total = sum(heard) * (1 if fixed is None else facts.steps)
+        return f"{total} messages in {facts.steps} rounds, and the observers' own values and noise"
+
+    def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        """What else would lower the loss, in words."""
+        return ()
+
+    def ends_known(self, facts: Facts) -> bool:
+        """Whether the last states are a function of what every observer saw."""
+        return False
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         """m[u, v]: loss of u in the view of v, for all pairs; the diagonal is nan."""
