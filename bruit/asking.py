@@ -82,6 +82,17 @@ def ask(subject: Run, of: int | None, seen_by: str | None, delta: float, status:
     return subject.epsilon(of, _observers(seen_by), delta, status)
 
 
+def explain(subject: Run, found: Epsilon | Summary, delta: float, status: Status) -> str:
+    """Why: of the epsilon itself, or of the worst pair behind a summary."""
+    if isinstance(found, Epsilon):
+        return found.why()
+    m = subject.losses(status)
+    if not np.any(m[~np.eye(len(m), dtype=bool)] > 0):
+        return "no pair learned anything"
+    of, seen_by = (int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))
+    return subject.epsilon(of, seen_by, delta, status).why()
+
+
 def write_matrix(subject: Run, path: Path, status: Status, progress: Callable[[int, int], None] | None) -> None:
     """m[u, v] for all pairs as .npy, whole or not at all."""
     m = subject.losses(status, progress)

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
+from bruit.attacks_cli import attack_app
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.peers_cli import network_app, peer_app
+from bruit.planning_cli import plan
 from bruit.privacy.guarantee import Status
 from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say
 from bruit.whole_files import check_place, write_whole
@@ -24,6 +26,8 @@ app = typer.Typer(
 )  # fmt: skip
 app.add_typer(peer_app, name="peer")
 app.add_typer(network_app, name="network")
+app.add_typer(attack_app, name="attack")
+app.command()(plan)
 
 
 @app.command()
@@ -138,6 +142,7 @@ def epsilon(
     seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
     delta: Delta = 1e-6,
     published: Published = False,
+    why: Annotated[bool, typer.Option("--why", help="Explain the worst pair too.")] = False,
     matrix: Annotated[Path | None, typer.Option(help="Write m[u, v] for all pairs to this .npy file.")] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -147,7 +152,8 @@ def epsilon(
 
     Example: bruit epsilon --graph torus:16x16 --algorithm averaging --steps 20 --sigma 1 --of 5 --seen-by 0
     """
-    from bruit.asking import answer_json, answer_text, ask, describe_protocol, write_matrix
+    from bruit.asking import answer_json, answer_text, ask, describe_protocol, explain, write_matrix
+    from bruit.privacy.account import Summary
     from bruit.result import load
 
     described = graph is not None or sigma is not None or steps is not None or bool(set_)
@@ -165,10 +171,13 @@ def epsilon(
         if matrix is not None:
             write_matrix(subject, matrix, status, ticker)
         found = ask(subject, of, seen_by, delta, status, ticker)
+        reason = explain(subject, found, delta, status) if why else None
     if as_json:
-        emit_json(answer_json(found))
-    else:
-        answer_text(out, found)
+        emit_json({**answer_json(found), **({} if reason is None else {"why": reason})})
+        return
+    answer_text(out, found)
+    if reason is not None and isinstance(found, Summary):
+        say(f"\nthe worst pair:\n{reason}")
 
 
 @app.command()

@@ -64,12 +64,15 @@ class Consensus(Theorem):
             digits = len(facts.graph.radices)
             return first % digits == 0 and self.mixing % digits == 0
         graph = facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(first)
-        return _is_uniform(graph)
+        return is_uniform(graph)
 
     def ends_known(self, facts: Facts) -> bool:
         blocks = self._blocks(facts)
         last = facts.steps // self.mixing - 1
         return facts.steps % self.mixing == 0 and last in blocks and self._agrees(facts, last)
+
+    def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return ("fresh public labels every round (relabel), which spread the loss over pairs", "fewer gradient rounds")
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.rows import sequence_loss
@@ -79,7 +82,7 @@ class Consensus(Theorem):
             if not self._agrees(facts, int(block)):
                 total += 1.0
             elif isinstance(facts.graph, Butterfly) and len(observers) == 1:
-                total += _digit_losses(facts.graph, int(block) * self.mixing)[:, observers[0]]
+                total += digit_losses(facts.graph, int(block) * self.mixing)[:, observers[0]]
             else:
                 first = int(block) * self.mixing
                 total += sequence_loss(_after(facts, first), facts.n, self.mixing, observers).loss
@@ -90,7 +93,7 @@ class Consensus(Theorem):
             return super().matrix(facts)
         m = np.zeros((facts.n, facts.n))
         for block in self._blocks(facts):
-            m += _digit_losses(facts.graph, int(block) * self.mixing) if self._agrees(facts, int(block)) else 1.0
+            m += digit_losses(facts.graph, int(block) * self.mixing) if self._agrees(facts, int(block)) else 1.0
         np.fill_diagonal(m, np.nan)
         return m
 
@@ -100,7 +103,7 @@ def _after(facts: Facts, first: int) -> Callable[[int], Graph]:
     return lambda number: facts.at(first + number)
 
 
-def _digit_losses(graph: Butterfly, number: int) -> Array:
+def digit_losses(graph: Butterfly, number: int) -> Array:
     """m of one butterfly block for all pairs, from the highest digit in which the labels differ  # (n, n)."""
     labels, size = graph.labels(number), 1
     losses = np.ones((graph.n, graph.n))
@@ -111,7 +114,7 @@ def _digit_losses(graph: Butterfly, number: int) -> Array:
     return losses
 
 
-def _is_uniform(graph: Graph) -> bool:
+def is_uniform(graph: Graph) -> bool:
     """Whether one exchange is already exact consensus: all weights equal 1/n, in exact arithmetic."""
     prime = 2**31 - 1
     full = len(graph.weights.data) == graph.n * graph.n

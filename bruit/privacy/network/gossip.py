@@ -59,6 +59,11 @@ class ExactGossip(Theorem):
         found = self._found(facts, observers)
         return (f"{found.status}: {found.certificate}",)
 
+    def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return ("fresh noise on every message (renoised), which makes the loss fall with distance",
+                "a butterfly of exchanges, in which a pair loses 1/2^b of a unit (butterfly-muffliato)",
+                "fewer rounds, while the loss is still below one unit")  # fmt: skip
+
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         graph = facts.fixed_graph()
         if graph is None:

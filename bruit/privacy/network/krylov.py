@@ -117,20 +117,52 @@ def group_loss(graph: "Graph", observers: Sequence[int] | Ints, steps: int, grou
     if span is None:
         return 0.0
     places = np.searchsorted(span.peers, members[np.isin(members, span.peers)])
-    ranks = krylov_ranks(graph, span)
-    if ranks.total == span.size:
+    bases, exposed = _trusted_bases(graph, span)
+    if exposed:
         return float(places.size)
-    if not ranks.consistent:
+    if bases is None:
         return float(places.size**2)
+    parts = [basis.rows(places) @ basis.rows(places).T for basis in bases]
+    disagreement = float(np.abs(parts[0] - parts[1]).max(initial=0.0))
+    if disagreement > AGREEMENT:
+        return float(places.size**2)
+    return float((np.abs(parts[0]) + MARGIN * disagreement).sum())
+
+
+def row_space(graph: "Graph", observers: Sequence[int] | Ints, steps: int) -> Array:
+    """Orthonormal columns that span row(K_V), the linear forms the observers know  # (n, rank).
+
+    Without a certificate, unit columns of all reached peers: a larger space, so that no loss is under-reported.
+    """
+    chosen = checked_observers(graph.n, observers)
+    checked_symmetry(graph)
+    own = np.zeros((graph.n, chosen.size))
+    own[chosen, np.arange(chosen.size)] = 1.0
+    span = krylov_span(graph, chosen, checked_steps(steps))
+    if span is None:
+        return own
+    bases, _ = _trusted_bases(graph, span)
+    if bases is None:
+        reached = np.delete(span.peers, span.silent)
+        heard = np.zeros((graph.n, reached.size))
+        heard[reached, np.arange(reached.size)] = 1.0
+    else:
+        found = bases[0].rows(np.arange(span.peers.size))
+        heard = np.zeros((graph.n, found.shape[1]))
+        heard[span.peers] = found
+    return np.concatenate((own, heard), axis=1)
+
+
+def _trusted_bases(graph: "Graph", span: KrylovSpan) -> tuple[tuple[Basis, Basis] | None, bool]:
+    """Two bases of the space that deserve trust, None without; and whether every reached peer is exposed anyway."""
+    ranks = krylov_ranks(graph, span)
+    if ranks.total == span.size or not ranks.consistent:
+        return None, ranks.total == span.size
     with one_blas_thread():
         bases = two_bases(span, ranks)
         if _judged(ranks, *bases, 0)[0] is None and span.size * ranks.total**2 <= LARGEST:
             bases = _two_refined(graph, span, ranks)
-    parts = [basis.rows(places) @ basis.rows(places).T for basis in bases]
-    disagreement = float(np.abs(parts[0] - parts[1]).max(initial=0.0))
-    if _judged(ranks, *bases, 0)[0] is None or disagreement > AGREEMENT:
-        return float(places.size**2)
-    return float((np.abs(parts[0]) + MARGIN * disagreement).sum())
+    return (bases if _judged(ranks, *bases, 0)[0] is not None else None), False
 
 
 def nothing_heard(n: int, known: Ints) -> Leverage:

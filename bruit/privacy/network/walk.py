@@ -99,6 +99,9 @@ class RealizedWalk(Theorem):
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         return (f"of this walk of {len(facts.meetings.b)} visits; another walk has another loss",)
 
+    def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return ("a cool-down (rest) or a cap on contributions (cap), so that more noise lies between two of them",)
+
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         from bruit.kernels.walk import energies
 

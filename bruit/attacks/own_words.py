@@ -1,0 +1,58 @@
+"""What attackers said themselves, worked out again from what they heard.
+
+A view holds what was received. What a peer sent is a function of its own records, its own dice and what it received:
+the algorithm is run once more, as a batch of one, on the attacker's own side only. No other peer's data is touched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bruit.algorithms.home import Home, TaskDoor
+from bruit.algorithms.messages import Inbox, Links, join
+from bruit.arrays import Array
+from bruit.errors import ConfigError
+from bruit.graphs import Graph
+from bruit.privacy.ledger import Ledger
+from bruit.randomness import Replay
+from bruit.tasks.task import Task
+from bruit.trace import View
+
+if TYPE_CHECKING:
+    from bruit.result import Run
+
+
+def own_messages(run: Run, task: Task, view: View, graphs: tuple[Graph, ...]) -> Array:
+    """What each observer of the view sent in every exchange, in increasing order of observers."""
+    heard = {(message.clock, message.receiver, message.sender): message.row for message in view.messages}
+    said = [_said_by(run, task, observer, graphs, heard) for observer in sorted(view.observers)]
+    return np.stack(said, axis=1)  # (exchanges, attackers, d)
+
+
+def _said_by(run: Run, task: Task, me: int, graphs: tuple[Graph, ...], heard: dict[tuple[int, int, int], Any]) -> Array:
+    algorithm, public = run.algorithm, run.algorithm.prepare(run.graph, run.steps)
+    door = TaskDoor(task, run.privacy, Replay(run.seed), Ledger(run.n), run.phase)
+    ids, said = np.array([me]), []
+
+    def home(t: int, links: Links) -> Home:
+        last = t == run.steps
+        count = np.array([t])
+        return Home(door, ids, count, count, np.array([last]), links.edges.none() if last else links.edges, public)
+
+    links = Links.of_peer(graphs[0], me)
+    state = algorithm.start(home(0, links))
+    for t, graph in enumerate(graphs):
+        own = algorithm.emit(algorithm.blank(state), links.edges).rows
+        said.append(np.asarray(own)[0])
+        around = np.sort(np.append(links.senders, me)).tolist()
+        missing = [w for w in around if w != me and (t, me, w) not in heard]
+        if missing:
+            raise ConfigError(f"the view holds no message of peer {missing[0]} to attacker {me} in exchange {t}; "
+                              "attack the run this view was taken from, with all its steps")
+        rows = join([own if w == me else heard[t, me, w] for w in around])
+        inbox = Inbox(links, rows, False, own)
+        links = Links.of_peer(graphs[t + 1] if t + 1 < len(graphs) else graph, me)
+        state = algorithm.absorb(state, inbox, home(t + 1, links))
+    return np.stack(said)  # (exchanges, d)

@@ -1,0 +1,114 @@
+"""From a run to the equations of its observers: which linear forms they heard, and the numbers they heard for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bruit.algorithms.averaging import Averaging
+from bruit.algorithms.chebyshev import Chebyshev
+from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.pair_averaging import PairAveraging
+from bruit.arrays import Array
+from bruit.attacks.knowledge import (
+    Knowledge,
+    accelerated_knowledge,
+    knowledge,
+    meeting_knowledge,
+    sequence_knowledge,
+)
+from bruit.engines.bulk import Bulk
+from bruit.engines.engine import Job
+from bruit.errors import ConfigError
+from bruit.privacy.ledger import Ledger
+from bruit.randomness import Replay
+from bruit.result import Run
+from bruit.tasks.task import Task
+from bruit.trace import Received, Trace, View
+
+
+def run_knowledge(run: Run, observers: int | Iterable[int]) -> Knowledge:
+    """The knowledge matrix of some peers of a run of linear averaging, from its public facts only.
+
+    Averaging on fixed or changing graphs with dropouts, Chebyshev gossip on a fixed graph, pair averaging.
+    """
+    chosen = [observers] if isinstance(observers, int) else sorted(observers)
+    facts = run.facts()
+    if run.phase:
+        raise ConfigError("this run goes on from an earlier one, so its first messages are mixtures already; attack the"
+                          " first phase")  # fmt: skip
+    if facts.missed:
+        raise ConfigError(f"real peers went on without {facts.missed} exchanges, so nobody knows which linear forms"
+                          " were said; attack a run without misses")  # fmt: skip
+    fixed = facts.fixed_graph()
+    if isinstance(run.algorithm, PairAveraging):
+        return meeting_knowledge(run.n, facts.meetings.a, facts.meetings.b, chosen)
+    if isinstance(run.algorithm, Averaging):
+        return sequence_knowledge(facts.at, run.n, run.steps, chosen) if fixed is None else (
+            knowledge(fixed, chosen, run.steps))  # fmt: skip
+    if isinstance(run.algorithm, Chebyshev):
+        if fixed is None:
+            raise ConfigError("accelerated gossip is attacked on one fixed graph without dropouts only; this run had"
+                              f" dead links in {len(np.unique(facts.faults.round))} rounds")  # fmt: skip
+        return accelerated_knowledge(fixed, chosen, run.steps, float(facts.public.gamma))
+    raise ConfigError(f"reconstruction from gossip needs linear averaging of values said once (averaging, chebyshev,"
+                      f" pair-averaging), but this is a run of {run.algorithm.name()}")  # fmt: skip
+
+
+def starting_values(run: Run, task: Task) -> Array:
+    """What every peer put into a simulated run, clipped and noisy, drawn again from its seed  # (n, d).
+
+    The observers' own rows are the `own` of `reconstruct`; the others' are what a perfect attack would find.
+    """
+    ledger, dice = Ledger(run.n), Replay(run.seed)
+    door = TaskDoor(task, run.privacy, dice, ledger, run.phase)
+    outcome = Bulk().execute(Job(run.algorithm, run.graph, door, dice, 0, ledger, given=Trace(run.n, 0)))
+    return run.algorithm.estimate(outcome.state)
+
+
+def observed(view: View, known: Knowledge, own: Array) -> Array:
+    """The right-hand side Y of K X = Y: the observers' own values, then one row per message  # (k, d)."""
+    mine = np.asarray(own, dtype=np.float64)
+    if view.observers != frozenset(known.observers.tolist()):
+        raise ConfigError(f"the view is that of peers {sorted(view.observers)}, the knowledge matrix that of"
+                          f" {known.observers.tolist()}; take both for the same observers")  # fmt: skip
+    if known.known < known.observers.size:
+        raise ConfigError("a view holds messages, but this knowledge is of sums under secure aggregation; take the"
+                          " knowledge of messages")  # fmt: skip
+    if mine.ndim != 2 or len(mine) != known.observers.size:
+        raise ConfigError(f"the observers' own values have shape {mine.shape}; give one row for each of the"
+                          f" {known.observers.size} observers, in increasing order")  # fmt: skip
+    records = [message for message in view.foreign if not isinstance(message.row, np.ndarray)]
+    if records:
+        names = ", ".join(getattr(records[0].row, "_fields", ()))
+        raise ConfigError(f"the messages of this run are records ({names}), not values of an average; reconstruction"
+                          " needs averaging, chebyshev or pair-averaging")  # fmt: skip
+    told = _by_time(view) if known.receivers is None else _by_meeting(view, known)
+    missing = [key for key in known.keys if key not in told]
+    extra = len(told) - (len(known.keys) - len(missing))
+    if missing or extra:
+        when = f"; missing first: what peer {missing[0][1]} said at {missing[0][0]}" if missing else ""
+        raise ConfigError(f"the view holds {len(told)} messages from others where {len(known.keys)} were said to these"
+                          f" observers{when}; run again in bulk with watch={sorted(view.observers)}")  # fmt: skip
+    rows: list[Any] = [told[key] for key in known.keys]
+    return np.concatenate([mine, *rows])
+
+
+def _by_time(view: View) -> dict[tuple[int, int], Array]:
+    """What each peer said in each round; it says the same to all who hear it."""
+    return {(message.clock, message.sender): message.row for message in view.foreign}
+
+
+def _by_meeting(view: View, known: Knowledge) -> dict[tuple[int, int], Array]:
+    """The k-th message between two peers belongs to their k-th meeting, whatever the engine's clock counts."""
+    waiting: dict[tuple[int, int], list[Received]] = {}
+    for message in view.foreign:
+        waiting.setdefault((message.receiver, message.sender), []).append(message)
+    told = {}
+    for (number, sender), receiver in zip(known.keys, known.receivers or (), strict=True):
+        if waiting.get((receiver, sender)):
+            told[number, sender] = waiting[receiver, sender].pop(0).row
+    left = [message for messages in waiting.values() for message in messages]
+    return {**told, **{(-1 - k, message.sender): message.row for k, message in enumerate(left)}}

@@ -1,0 +1,53 @@
+"""Butterfly gossip: the exact mean of the noisy values after one exchange per digit (gossip:MUF-X2).
+
+    m(u -> v) = 1 / prod_{j < i} r_j, i the highest digit in which u and v differ; mean loss about log2(n) / n
+
+Gradient rounds end in exact consensus and compose; relabelling each round in public spreads the loss over pairs, and
+the *realized* sum of these very labels is the guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bruit.errors import PrivacyError
+from bruit.graphs.sequence import Butterfly, butterfly
+from bruit.planning.noise import least_multiplier
+from bruit.planning.option import Option, descent_error
+from bruit.planning.question import Question
+from bruit.privacy.network.consensus import digit_losses
+
+LARGEST_RADIX = 64
+
+
+def option(question: Question) -> Option:
+    """On the butterfly of n peers, relabelled every round when there are several."""
+    n, rounds = question.peers, 1 if question.job == "mean" else question.contributions
+    if question.colluders > 1:
+        raise PrivacyError("the digits of a butterfly are charged per single observer; colluders need the exact loss")
+    graph = butterfly(n, relabel=0 if rounds > 1 else None)
+    if max(graph.radices) > LARGEST_RADIX:
+        raise PrivacyError(f"n = {n} has the prime factor {max(graph.radices)}: its peers would all talk to each other")
+    m = np.zeros((n, n))
+    for number in range(rounds):
+        m += digit_losses(graph, number * len(graph.radices))
+    np.fill_diagonal(m, np.nan)
+    z, loss = least_multiplier(question, m)
+    error = z / math.sqrt(n) if question.job == "mean" else descent_error(question, rounds, z**2 / n)
+    statement = "gossip:MUF-X2: z / sqrt(n), exactly" if question.job == "mean" else "walk:RW-3, averaged gradients"
+    return Option(
+        "butterfly", graph.name, rounds * len(graph.radices), z, "proven", "composition of exact-consensus rounds",
+        "gossip:MUF-X2", "nobody drops out; observers do not collude", error, question.job == "learning", statement,
+        float(rounds * _messages(graph)), loss, _notes(question, m),
+    )  # fmt: skip
+
+
+def _messages(graph: Butterfly) -> int:
+    return sum(radix - 1 for radix in graph.radices)
+
+
+def _notes(question: Question, m: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> tuple[str, ...]:
+    typical = float(np.nanmedian(m))
+    return (f"a typical pair loses {typical:.3g} units", "more than one round uses the public labels of seed 0")

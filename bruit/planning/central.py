@@ -1,0 +1,23 @@
+"""A trusted curator: one noise on the sum, nobody else sees anything (gossip:DP-8); the floor of all errors.
+
+    z = sqrt(releases) / mu(epsilon, delta);   error of the mean z / n
+"""
+
+from __future__ import annotations
+
+import math
+
+from bruit.planning.option import Option, descent_error
+from bruit.planning.question import Question
+
+
+def option(question: Question) -> Option:
+    """What trust in one party would buy."""
+    n, releases = question.peers, 1 if question.job == "mean" else question.contributions
+    z = math.sqrt(releases) / question.mu
+    error = z / n if question.job == "mean" else descent_error(question, releases, (z / n) ** 2)
+    statement = "gossip:DP-8: z / n" if question.job == "mean" else "walk:RW-3, one noise per averaged gradient"
+    return Option(
+        "central", "star", releases, z, "proven", "the Gaussian mechanism of a curator", "gossip:DP-4",
+        "one curator sees all raw values", error, question.job == "learning", statement, float(2 * releases), 1.0,
+    )  # fmt: skip

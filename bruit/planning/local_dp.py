@@ -1,0 +1,35 @@
+"""Local DP: everybody publishes noisy releases; the budget holds against everybody at once (gossip:DP-8).
+
+    z = sqrt(releases) / mu(epsilon, delta);   error of the mean z / sqrt(n)
+"""
+
+from __future__ import annotations
+
+import math
+
+from bruit.planning.option import Option, descent_error
+from bruit.planning.question import Question
+
+
+def option(question: Question) -> Option:
+    """The baseline every other option is measured against."""
+    n, releases = question.peers, 1 if question.job == "mean" else question.contributions
+    z = math.sqrt(releases) / _mu(question)
+    error = z / math.sqrt(n) if question.job == "mean" else descent_error(question, releases, z**2 / n)
+    statement = "gossip:DP-8: z / sqrt(n)" if question.job == "mean" else "walk:RW-3, averaged gradients"
+    return Option(
+        "local-dp", "any", releases, z, "proven", "local DP: composition of the ledger's lines", "gossip:DP-8",
+        "nobody: all messages may be public", error, question.job == "learning", statement,
+        float(releases * (n - 1)), float(releases),
+    )  # fmt: skip
+
+
+def _mu(question: Question) -> float:
+    """With caps, everybody sees everything: the strictest pair decides."""
+    import numpy as np
+
+    from bruit.privacy.accountants.gaussian import mu_of
+
+    if question.caps is None:
+        return question.mu
+    return mu_of(min(question.epsilon, float(np.nanmin(question.caps))), question.delta)

@@ -1,0 +1,117 @@
+"""The planner: every protocol that can do the job, ranked by predicted error at the same budget.
+
+One file of this folder per protocol, found by looking: each has `option(question)`, which refuses with a reason when
+its theorem does not cover the question.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bruit.errors import BruitError, ConfigError, PrivacyError
+from bruit.graphs import Graph, GraphSequence
+from bruit.graphs import graph as named_graph
+from bruit.planning.option import Option
+from bruit.planning.question import Question
+
+ALIASES = {
+    "averaging": "gossip", "chebyshev": "gossip", "muffliato": "gossip", "gossip-sgd": "gossip", "walk-sgd": "walk",
+    "butterfly-muffliato": "butterfly", "local": "local-dp", "curator": "central",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The chosen option, the others from best to worst, and why some protocols do not apply."""
+
+    question: Question
+    chosen: Option
+    alternatives: tuple[Option, ...]
+    refused: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: the chosen option's keys at the top."""
+        asked = self.question
+        return {
+            **self.chosen.to_dict(asked), "epsilon": asked.epsilon, "delta": asked.delta, "level": "user",
+            "protects": "every pair, by its cap" if asked.caps is not None else
+                        "the worst pair" if asked.protect == "worst" else "the mean over pairs, a summary",
+            "colluders": asked.colluders, "peers": asked.peers, "job": asked.job,
+            "alternatives": [option.to_dict(asked) for option in self.alternatives], "not_applicable": self.refused,
+        }  # fmt: skip
+
+
+def protocols() -> dict[str, Callable[[Question], Option]]:
+    """Every protocol the planner knows, by name."""
+    import bruit.planning as folder
+
+    found = {}
+    for module in pkgutil.iter_modules(folder.__path__):
+        option = getattr(importlib.import_module(f"{folder.__name__}.{module.name}"), "option", None)
+        if callable(option):
+            found[module.name.replace("_", "-")] = option
+    return found
+
+
+def plan(question: Question, algorithm: str | None = None) -> Plan:
+    """Least noise, predicted error and cost of the asked algorithm, or of the best one; and of all others.
+
+    Without a graph, gossip is tried on the families below. A trusted curator is never chosen, only shown.
+    """
+    known = protocols()
+    wanted = None if algorithm is None else ALIASES.get(algorithm, algorithm)
+    if wanted is not None and wanted not in known:
+        raise ConfigError(f"the planner knows no protocol {algorithm!r}; it knows {', '.join(known)}")
+    found, refused = _options(question, known)
+    if wanted is not None and wanted in refused and not any(option.protocol == wanted for option in found):
+        raise PrivacyError(f"{wanted} does not do this: {refused[wanted]}")
+    ranked = sorted(found, key=lambda option: (option.error, option.messages))
+    able = [one for one in ranked if one.protocol == (wanted or one.protocol) and (wanted or one.protocol != "central")]
+    if not able:
+        raise PrivacyError("; ".join(f"{name}: {why}" for name, why in refused.items()))
+    chosen = able[0]
+    return Plan(question, chosen, tuple(option for option in ranked if option is not chosen), refused)
+
+
+def _options(question: Question, known: dict[str, Callable[[Question], Option]]) -> tuple[list[Option], dict[str, str]]:
+    found: list[Option] = []
+    refused: dict[str, str] = {}
+    graphs: list[Graph | GraphSequence] = [question.graph] if question.graph is not None else list(candidates(question))
+    for name, option in known.items():
+        for place, graph in enumerate(graphs):
+            if place and name in INDIFFERENT:
+                break
+            try:
+                found.append(option(replace(question, graph=graph)))
+            except BruitError as error:
+                refused[name] = str(error)
+    kept: dict[str, Option] = {}
+    for one in sorted(found, key=lambda one: (one.error, one.messages)):
+        kept.setdefault(one.protocol, one)
+    return list(kept.values()), {name: why for name, why in refused.items() if name not in kept}
+
+
+INDIFFERENT = ("local-dp", "central", "ring", "butterfly")
+"""Protocols that bring their own graph."""
+
+
+def candidates(question: Question) -> list[Graph]:
+    """Graphs to choose from, for that many peers: few edges, small diameter, or everybody."""
+    n = question.peers
+    names = [f"complete:{n}"] if n <= 2048 else []
+    if n & (n - 1) == 0:
+        names.append(f"hypercube:{n.bit_length() - 1}")
+    side = math.isqrt(n)
+    if side * side == n and side > 2:
+        names.append(f"torus:{side}x{side}")
+    if n > 7:
+        names += [f"regular:{n},degree={6 if n * 6 % 2 == 0 else 4}", f"er:{n},c=2"]
+    else:
+        names.append(f"ring:{n}" if n > 2 else f"path:{n}")
+    made = [named_graph(name) for name in names]
+    return [graph for graph in made if isinstance(graph, Graph)]

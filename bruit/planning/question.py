@@ -1,0 +1,69 @@
+"""What a planner is asked: how many peers, which job, how much may leak to whom."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from bruit.arrays import Array
+from bruit.errors import ConfigError, PrivacyError
+from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.accountants.gaussian import mu_of
+
+Job = Literal["mean", "learning"]
+Protect = Literal["worst", "mean"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A budget (epsilon, delta) for what one peer (or `colluders` together) may learn about another.
+
+    `protect` says what the budget is for: the "worst" pair (a guarantee for everybody) or the "mean" over pairs (a
+    summary, no guarantee for any pair). `caps[u, v]` gives every pair its own epsilon instead. The job is the "mean" of
+    one value per peer, or "learning" from `contributions` gradients per peer of models of `dim` numbers. Values and
+    gradients are in units of the sensitivity; `spread` bounds the variance of the values, `diameter` the distance to
+    the best model, in public.
+    """
+
+    peers: int
+    epsilon: float
+    delta: float = 1e-6
+    job: Job = "mean"
+    graph: Graph | GraphSequence | None = None
+    steps: int | None = None
+    protect: Protect = "worst"
+    caps: Array | None = None  # (n, n) epsilon of every pair, nan where there is no cap
+    contributions: int = 1
+    cooldown: int = 1
+    colluders: int = 1
+    dim: int = 1
+    spread: float = 0.25
+    diameter: float = 2.0
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.peers < 2:
+            raise ConfigError(f"a plan needs at least two peers, found {self.peers}")
+        if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            raise PrivacyError(f"a plan needs a positive, finite epsilon, found {self.epsilon}")
+        if not 0 < self.delta < 1:
+            raise PrivacyError(f"delta must lie strictly between 0 and 1, found {self.delta}; 1e-6 is the usual choice")
+        if self.graph is not None and self.graph.n != self.peers:
+            raise ConfigError(f"the graph {self.graph.name} has {self.graph.n} peers, the plan {self.peers}")
+        if self.contributions < 1 or self.cooldown < 1 or self.dim < 1:
+            found = f"{self.contributions}, {self.cooldown}, {self.dim}"
+            raise ConfigError(f"contributions, cool-down and dimension are at least 1, found {found}")
+        if not 1 <= self.colluders < self.peers:
+            raise PrivacyError(f"observers are 1 to {self.peers - 1} of {self.peers} peers, found {self.colluders}")
+        if self.protect == "mean" and self.caps is not None:
+            raise PrivacyError("a budget for the mean and caps for single pairs contradict each other; ask for one")
+        if self.caps is not None and self.caps.shape != (self.peers, self.peers):
+            raise ConfigError(f"caps are one epsilon per pair, ({self.peers}, {self.peers}), found {self.caps.shape}")
+        if not (self.sensitivity > 0 and self.spread >= 0 and self.diameter > 0):
+            raise ConfigError("sensitivity and diameter are positive, the spread is not negative")
+
+    @property
+    def mu(self) -> float:
+        """The largest mu a single observer may reach: mu-GDP within (epsilon, delta)."""
+        return mu_of(self.epsilon, self.delta)

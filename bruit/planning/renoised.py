@@ -1,0 +1,85 @@
+"""Re-noised gossip: a little fresh noise on every message makes the loss fall with distance again (gossip:MUF-X1).
+
+For the mean loss it beats plain gossip by far, at a few percent more variance; a neighbor still hears almost the noisy
+value itself, so for the worst pair it needs nearly the noise of local DP.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bruit.algorithms.renoised import Renoised
+from bruit.arrays import Array
+from bruit.errors import PrivacyError
+from bruit.graphs import Graph, spectral_gap
+from bruit.planning.gossip import fixed_graph
+from bruit.planning.noise import least_multiplier
+from bruit.planning.option import Option
+from bruit.planning.question import Question
+from bruit.planning.utility import renoised_extra_variance
+from bruit.privacy.network.consensus import is_uniform
+
+TAU, EXACT_PEERS, SAMPLED, LONGEST = 0.1, 160, 2, 2000
+
+
+def option(question: Question) -> Option:
+    """Message noise of 0.1 sigma, tapered in the second half of the rounds."""
+    graph = fixed_graph(question)
+    if question.job != "mean":
+        raise PrivacyError("re-noised gossip averages one release per peer; for learning see butterfly and walk")
+    if is_uniform(graph):
+        raise PrivacyError("on the complete graph everybody hears every noisy value at once: this is local DP")
+    if question.colluders > 1:
+        raise PrivacyError("colluders are planned for other protocols; ask `bruit epsilon` for their loss here")
+    steps = question.steps or _rounds(question, graph)
+    m, proven = _losses(graph, steps, question.caps is not None)
+    z, loss = least_multiplier(question, m)
+    notes = () if proven else (f"losses of {SAMPLED} observers stand for all: run `bruit epsilon` for a guarantee",)
+    return Option(
+        "renoised", graph.name, steps, z, "proven" if proven else "heuristic", "re-noised gossip", "gossip:MUF-X1",
+        "peers follow the protocol and look only at what they receive", _error(question, graph, z, steps), True,
+        "gossip:MUF-X1", float(steps * graph.degrees.mean()), loss, notes,
+    )  # fmt: skip
+
+
+def _rounds(question: Question, graph: Graph) -> int:
+    """Twice what plain gossip needs to contract n max(1, spread / sigma^2) away: flat noise, then tapered."""
+    gap, sigma = spectral_gap(graph), 1.0 / question.mu
+    if gap <= 1e-12:
+        raise PrivacyError(f"the spectral gap of {graph.name} is 0, so gossip never converges; connect it")
+    needed = 2 * math.ceil(math.log(graph.n * max(1.0, question.spread / sigma**2)) / (2 * min(gap, 0.999)))
+    if needed > LONGEST:
+        raise PrivacyError(f"{graph.name} mixes slowly: re-noised gossip would take {needed} rounds; choose --steps")
+    return needed
+
+
+def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
+    """sqrt((spread + z^2) (1 - gap)^(2 T) + z^2 / n (1 + message noise)), root mean square over peers, at most."""
+    left = (1 - min(spectral_gap(graph), 1.0)) ** (2 * steps)
+    extra = renoised_extra_variance(graph, Renoised(TAU).prepare(graph, steps).taper)
+    return math.sqrt((question.spread + z**2) * left + z**2 / graph.n * (1 + extra))
+
+
+def _losses(graph: Graph, steps: int, every: bool) -> tuple[Array, bool]:
+    """Columns of m for all observers, one by symmetry, or a few that stand for all."""
+    from bruit.experiment import rehearse
+    from bruit.mechanisms import Gaussian
+
+    run = rehearse(Renoised(TAU), graph, Gaussian(clip=0.5, sigma=1.0), steps)
+    accountant = run.accountant()
+    theorem, _, _ = accountant.theorem()
+    if theorem is None:
+        raise PrivacyError(f"re-noised gossip has no theorem on {graph.name}; connect the graph")
+    transitive = graph.group is not None and not every
+    all_of_them = every or graph.n <= EXACT_PEERS
+    observers = [0] if transitive else list(range(graph.n)) if all_of_them else _spread(graph)
+    columns = np.stack([theorem.losses(accountant.facts, (v,)) for v in observers], axis=1)
+    columns[observers, np.arange(len(observers))] = np.nan
+    return columns, transitive or all_of_them
+
+
+def _spread(graph: Graph) -> list[int]:
+    """The peers of largest degree: they hear most."""
+    return [int(v) for v in np.argsort(-graph.degrees, kind="stable")[:SAMPLED]]

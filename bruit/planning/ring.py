@@ -1,0 +1,35 @@
+"""Private sum on a ring: a token passes everybody once, with one noise per n - 1 hops (gossip:RING-1, RING-4).
+
+Every pair loses at most one local-DP unit, also when the token is published after one extra noise at the end; only
+three noises are in the sum. Two colluders around a peer see its value: with colluders every peer adds its share of the
+noise and the loss grows to (n - 1) / h, h honest peers between them (gossip:RING-2).
+"""
+
+from __future__ import annotations
+
+import math
+
+from bruit.errors import PrivacyError
+from bruit.planning.option import Option
+from bruit.planning.question import Question
+
+
+def option(question: Question) -> Option:
+    """The mean of one value per peer; there is no learning on a token that must not depend on what it carries."""
+    if question.job != "mean":
+        raise PrivacyError("the ring theorem needs contributions that do not depend on the token: it sums, not learns")
+    if question.caps is not None:
+        raise PrivacyError("on a ring every pair loses one unit: there is nothing to choose between pairs")
+    n = question.peers
+    if n < 3:
+        raise PrivacyError(f"a private ring needs at least 3 peers, found {n}")
+    alone = question.colluders == 1
+    loss = 1.0 if alone else float(n - 1)
+    terms = math.ceil(n / (n - 1)) + 1 if alone else 2 + (n - 1) / (n - 1)
+    z = math.sqrt(loss) / question.mu
+    spec, trust = ("gossip:RING-1, RING-4", "no two peers collude") if alone else ("gossip:RING-2", "honest forwarding")
+    return Option(
+        "ring", f"ring:{n}", n, z, "proven", "increments of a private ring sum", spec, trust, math.sqrt(terms) * z / n,
+        False, f"gossip:RING-1: sqrt({terms:g}) z / n", 2.0, loss,
+        ("nobody may drop out: a skipped noise step leaves a window without noise",),
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""A token walk: whoever holds the model takes one noisy gradient step and passes it on (walk:RW-7, RW-14).
+
+The noise of everybody the token met since hides each contribution: on the complete graph of 2000 peers, 12
+contributions at (1, 1e-6) need a noise multiplier of 3.4 where local DP needs 14.6.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bruit.errors import PrivacyError
+from bruit.graphs import Graph
+from bruit.planning.option import Option, descent_error
+from bruit.planning.question import Question
+from bruit.privacy.network.consensus import is_uniform
+from bruit.privacy.network.walk_ahead import SegmentLaw, complete_law, least_noise_of, segment_law, walk_profile
+
+ALL_PAIRS, SAMPLED, FOLLOWED = 24, 3, 4096
+
+
+def option(question: Question) -> Option:
+    """Walk SGD with a cap on contributions; the mean is learned as a model of one number."""
+    if question.caps is not None or question.protect == "mean":
+        raise PrivacyError("the walk is planned for the worst pair; after a run `bruit epsilon` tells every pair")
+    if not isinstance(question.graph, Graph):
+        raise PrivacyError("a token walks on one fixed graph; name one")
+    graph, rounds = question.graph, question.contributions
+    laws, proven = _laws(question, graph)
+    z = _least(question, laws)
+    hops = rounds * graph.n
+    learning = question.job == "learning"
+    error = descent_error(question, hops, z**2) if learning else math.sqrt((z**2 + question.spread) / hops)
+    statement = "walk:RW-3, Prop. 7.3" if learning else "walk:RW-1: sqrt((z^2 + spread) / hops), uniform visits"
+    notes: tuple[str, ...] = ("the last token is not published; walk SGD needs convex smooth losses and a rate of at most 2 / beta",)
+    if not proven:
+        notes += (f"the worst of {len(laws)} pairs of neighbors stands for all: account for the walk that happened",)
+    return Option(
+        "walk", graph.name, hops, z, "proven" if proven else "heuristic", "the walk seen from before its start",
+        "walk:RW-14", "peers follow the protocol and add the full noise", error, learning, statement, float(rounds),
+        math.nan, notes,
+    )  # fmt: skip
+
+
+def _least(question: Question, laws: list[SegmentLaw]) -> float:
+    """The search is done for the law seen soonest; the others are checked at its answer, and searched if they fail."""
+    z = 0.0
+    for law in sorted(laws, key=lambda law: -law.mean_inverse):
+        if z == 0 or walk_profile(law, question.contributions, z).delta(question.epsilon) > question.delta:
+            z = max(z, least_noise_of(law, question.epsilon, question.delta, question.contributions))
+    return z
+
+
+def _laws(question: Question, graph: Graph) -> tuple[list[SegmentLaw], bool]:
+    """How soon a contribution is seen: one law on the complete graph, every pair of a small one, some of a large one."""
+    if is_uniform(graph):
+        return [complete_law(graph.n, question.colluders, question.cooldown)], True
+    if question.colluders > 1:
+        raise PrivacyError("colluders on a walk are planned on the complete graph; elsewhere name them after a run")
+    every = graph.n <= ALL_PAIRS
+    peers = [0] if graph.group is not None else range(graph.n if every else min(SAMPLED, graph.n))
+    pairs = [(u, v) for u in peers for v in (range(graph.n) if every else graph.neighbors(u)[:SAMPLED]) if u != v]
+    return [segment_law(graph.weights, u, [int(v)], question.cooldown, FOLLOWED) for u, v in pairs], every

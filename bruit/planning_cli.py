@@ -1,0 +1,137 @@
+"""`bruit plan`: how much noise, which protocol, which graph, what error; and a plan for unequal trust."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from bruit.errors import ConfigError
+from bruit.terminal import Delta, Json, Ticker, emit_json, out, say
+
+
+def plan(
+    graph: Annotated[str | None, typer.Option(help="A graph, e.g. complete:2000; left out: chosen for you.")] = None,
+    algorithm: Annotated[str | None, typer.Option(help="A protocol or algorithm; left out: the best one.")] = None,
+    peers: Annotated[int | None, typer.Option(help="How many peers, when no graph says it.")] = None,
+    epsilon: Annotated[float, typer.Option(help="What may be learned about one peer.")] = 1.0,
+    delta: Delta = 1e-6,
+    protect: Annotated[str, typer.Option(help="worst (every pair) or mean (a summary, no guarantee).")] = "worst",
+    caps: Annotated[Path | None, typer.Option(help="CSV of pairs with their own epsilon: of,seen_by,epsilon.")] = None,
+    contributions: Annotated[int | None, typer.Option(help="Learning: gradients per peer.")] = None,
+    cooldown: Annotated[int, typer.Option(help="Walks: hops a peer rests after contributing.")] = 1,
+    colluders: Annotated[int, typer.Option(help="How many observers share what they see.")] = 1,
+    steps: Annotated[int | None, typer.Option(help="Rounds, when not left to the plan.")] = None,
+    dim: Annotated[int, typer.Option(min=1, help="Numbers in a value or a model.")] = 1,
+    sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
+    trust: Annotated[Path | None, typer.Option(help="CSV of unequal trust: find a graph and a noise per peer.")] = None,
+    save: Annotated[Path | None, typer.Option(help="With --trust: write edges and noises to this folder.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only the chosen plan.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The least noise for a budget, the predicted error, the messages, and how the other protocols would do.
+
+    Example: bruit plan --algorithm walk --graph complete:2000 --contributions 12 --epsilon 1 --delta 1e-6
+    """
+    if trust is not None:
+        given = {"--graph": graph, "--algorithm": algorithm, "--caps": caps, "--contributions": contributions}
+        named = [name for name, value in given.items() if value is not None]
+        if named:
+            raise ConfigError(f"--trust finds graph and noise itself; leave out {', '.join(named)}")
+        _trust(trust, epsilon, delta, peers, save, as_json)
+        return
+    from bruit.graphs import graph as named_graph
+    from bruit.planning.plan import plan as make_plan
+    from bruit.planning.question import Question
+    from bruit.planning.trust import read_trust
+
+    chosen = None if graph in (None, "choose") else named_graph(str(graph))
+    n = chosen.n if chosen is not None else peers
+    if n is None:
+        raise ConfigError("say how many peers there are: --graph complete:2000, or --peers 2000 to have one chosen")
+    if peers is not None and chosen is not None and peers != chosen.n:
+        raise ConfigError(f"--peers {peers} contradicts the graph {chosen.name} with its {chosen.n} peers")
+    if protect not in ("worst", "mean"):
+        raise ConfigError(f"--protect is worst or mean, found {protect!r}")
+    learns = contributions is not None or algorithm in ("walk-sgd", "gossip-sgd", "walk")
+    question = Question(
+        n, epsilon, delta, "learning" if learns else "mean", chosen, steps, protect,  # type: ignore[arg-type]
+        None if caps is None else read_trust(caps, epsilon, n), contributions or 1, cooldown, colluders, dim,
+        sensitivity=sensitivity,
+    )  # fmt: skip
+    with Ticker(quiet or as_json, "planning"):
+        found = make_plan(question, algorithm)
+    if as_json:
+        emit_json(found.to_dict())
+        return
+    _show(found.to_dict(), quiet)
+
+
+def _show(about: dict[str, Any], quiet: bool) -> None:
+    name, error = _predicted(about)
+    most = "at most " if about["predicted"]["upper_bound"] else ""
+    say(f"{about['protocol']} on {about['graph']}: noise multiplier {about['noise_multiplier']:.4f}"
+        f" (sigma {about['sigma']:.4g}), {about['status']}")  # fmt: skip
+    say(f"  ({about['epsilon']:g}, {about['delta']:g})-DP at {about['level']} level for {about['protects']},"
+        f" against {about['colluders']} peer(s)")  # fmt: skip
+    say(f"  by {about['theorem']} ({about['spec']}); trusting: {about['trust']}")
+    say(f"  predicted {name}: {most}{error:.4g}  ({about['predicted']['statement']})")
+    say(f"  {about['steps']} steps, {about['messages_per_peer']:g} messages and {about['bytes_per_peer']:g} bytes per"
+        " peer")  # fmt: skip
+    for note in about["notes"]:
+        say(f"  note: {note}")
+    if quiet:
+        return
+    from rich.table import Table
+
+    table = Table(title="\nthe same budget, other protocols", title_justify="left")
+    for column in ("protocol", "graph", "noise multiplier", name, "messages per peer", "status", "trust"):
+        table.add_column(column)
+    for row in about["alternatives"]:
+        table.add_row(row["protocol"], row["graph"], f"{row['noise_multiplier']:.4f}", f"{_predicted(row)[1]:.4g}",
+                      f"{row['messages_per_peer']:g}", row["status"], row["trust"])  # fmt: skip
+    out.print(table)
+    for protocol, why in about["not_applicable"].items():
+        say(f"{protocol}: {why}")
+
+
+def _predicted(about: dict[str, Any]) -> tuple[str, float]:
+    for key in ("error_of_the_mean", "excess_loss"):
+        if key in about["predicted"]:
+            return key.replace("_", " "), about["predicted"][key]
+    raise ConfigError("this plan predicts nothing")
+
+
+def _trust(path: Path, epsilon: float, delta: float, peers: int | None, save: Path | None, as_json: bool) -> None:
+    from bruit.planning.trust import plan_trust, read_trust
+
+    caps = read_trust(path, epsilon, peers)
+    found = plan_trust(caps, delta)
+    slack = float(np.nanmax(found.epsilon / caps))
+    about = {
+        "peers": len(caps), "edges": found.graph.edges().tolist(), "steps": found.steps,
+        "noise_multipliers": found.multipliers.tolist(), "noise_multiplier": float(found.multipliers.max()),
+        "status": "proven", "delta": delta, "level": "user", "tightest": slack,
+        "predicted": {"error_of_the_mean": found.error, "upper_bound": False,
+                      "statement": "gossip:LG-1: sqrt(sum z_u^2) / n, once mixed"},
+        "alternatives": [
+            {"protocol": "local-dp, a noise per peer", "predicted": {"error_of_the_mean": found.local_error}},
+            {"protocol": "local-dp, one noise for all", "predicted": {"error_of_the_mean": found.equal_error}},
+        ],
+    }  # fmt: skip
+    if save is not None:
+        save.mkdir(parents=True, exist_ok=True)
+        np.savetxt(save / "edges.txt", found.graph.edges(), fmt="%d")
+        np.savetxt(save / "noise_multipliers.csv", np.stack((np.arange(len(caps)), found.multipliers), axis=1),
+                   fmt=("%d", "%.12g"), delimiter=",", header="peer,noise_multiplier", comments="")  # fmt: skip
+    if as_json:
+        emit_json(about)
+        return
+    say(f"{len(about['edges'])} links among {len(caps)} peers, {found.steps} rounds of gossip; every cap holds"
+        f" (the tightest pair uses {100 * slack:.1f} % of its epsilon), user level, delta = {delta:g}")  # fmt: skip
+    for u, z in enumerate(found.multipliers.tolist()):
+        say(f"  peer {u}: noise multiplier {z:.4f}, talks to {', '.join(map(str, found.graph.neighbors(u).tolist()))}")
+    say(f"error of the mean {found.error:.4g}; local DP with a noise per peer {found.local_error:.4g},"
+        f" with one noise for all {found.equal_error:.4g}")  # fmt: skip
