@@ -25,6 +25,7 @@ from bruit.algorithms.schedules import Rounds
 from bruit.graphs.names import families
 from bruit.graphs.names import graph as named_graph
 from bruit.listing import listing
+from docs import theorems
 
 FOLDER = Path(__file__).parent / "reference"
 HEADINGS = ("What it does", "Who sees what", "Guarantee", "When not to use it", "Example", "Paper")
@@ -35,7 +36,7 @@ EXAMPLES = {"randomized-muffliato": "ring:6", "butterfly-muffliato": "butterfly:
 def pages() -> dict[Path, str]:
     """Every page of the reference and its text."""
     found = {FOLDER / "command-line.md": command_line(), FOLDER / "graphs.md": graphs_page(),
-             FOLDER / "experiment-file.md": experiment_file()}  # fmt: skip
+             FOLDER / "experiment-file.md": experiment_file(), FOLDER / "theorems.md": theorems_page()}  # fmt: skip
     for name, text in algorithm_pages().items():
         found[FOLDER / "algorithms" / f"{name}.md"] = text
     return found
@@ -201,6 +202,29 @@ def graphs_page() -> str:
     return f"{HEADER}\n# Graphs\n\nA graph is named by one string. {rule}\n\n{more}\n\n" + table(
         ("family", "what it is", "as"), rows
     )
+
+
+# Theorems
+
+
+def theorems_page() -> str:
+    text = f"""{HEADER}
+# Theorems
+
+One theorem, one file. A guarantee is `proven`, `published` (printed somewhere, shown on request, never chosen) or
+`heuristic`; a file that has several says so. What the words mean, and which theorem answers for which protocol:
+[guarantees](../explanation/guarantees.md). The same algorithms' own lists: [algorithms](algorithms/index.md).
+"""
+    known = theorems.modules()
+    for part, title in theorems.PARTS.items():
+        rows = [(f"`{m.name}`", m.title, f"`{m.spec.replace('`', '')}`", ", ".join(m.statuses))
+                for m in known if m.part == part and not m.printed]  # fmt: skip
+        shown = table(("file", "what it says", "spec", "status"), rows)
+        text += f"\n## {title}\n\nIn `bruit/privacy/{part}/`:\n\n{shown}"
+    text += "\n## Printed formulas, and what refutes them\n\nKept to reproduce and to compare, never to promise.\n"
+    for module in (m for m in known if m.printed):
+        text += f"\n### {module.name}\n\n{linked(flowed(module.about))}\n"
+    return text
 
 
 # Experiment files

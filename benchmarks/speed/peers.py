@@ -41,6 +41,10 @@ data = "digits"
 name = "gossip-sgd"
 rate = 0.5
 """
+NOISE = """
+[privacy]
+sigma = 1.0
+"""
 ROUNDS_SEEN = 50  # rounds after which a process has loaded everything it will ever need
 
 
@@ -54,10 +58,10 @@ def hosted(peers: int, rounds: int) -> tuple[float, float, float]:
 
 
 @contextmanager
-def two_processes() -> Iterator[list[tuple[Path, subprocess.Popen[bytes]]]]:
+def two_processes(experiment: str) -> Iterator[list[tuple[Path, subprocess.Popen[bytes]]]]:
     """Two `bruit peer run` on loopback, in the middle of a long experiment."""
     with tempfile.TemporaryDirectory(prefix="bruit-bench-") as folder:
-        (Path(folder) / "long.toml").write_text(LONG)
+        (Path(folder) / "long.toml").write_text(experiment)
         sites = found(str(Path(folder) / "long.toml"), 2, None, Path(folder) / "network")
         started = [(site, subprocess.Popen([sys.executable, "-m", "bruit", "peer", "run", str(site), "--quiet"]))
                    for site in sites]  # fmt: skip
@@ -76,9 +80,9 @@ def resident(process: int, key: str = "VmRSS") -> float:
     return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(f"{key}:"))
 
 
-def lean() -> tuple[float, float]:
+def lean(experiment: str = LONG) -> tuple[float, float]:
     """Resident MiB, now and at most, of one of two real processes once they are under way."""
-    with two_processes() as started:
+    with two_processes(experiment) as started:
         site, process = started[0]
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None:
@@ -102,6 +106,7 @@ def measure(quick: bool = False) -> Answer:
     now, most = lean()
     answer.add("one `bruit peer run`: resident", now, "MiB")
     answer.add("one `bruit peer run`: at most", most, "MiB")
+    answer.add("the same with noise, and so with an accountant: resident", lean(LONG + NOISE)[0], "MiB")
     answer.add(f"{peers} peers in one process: at most", peak, "MiB")
     extra = (peak - smaller) / (peers - few)
     answer.goals += [

@@ -49,6 +49,11 @@ class Door(ABC):
     def sigma(self) -> float:
         """Standard deviation of the noise each release carries; 0 without mechanism."""
 
+    @property
+    def gamma(self) -> float:
+        """Chance that a release is a uniform value (randomized response); 0 for other mechanisms."""
+        return 0.0
+
     def beginning(self, ids: Ints) -> Array:
         """The models peers begin with: zeros, or what an earlier protocol left them  # (lanes, dim)."""
         return np.zeros((len(ids), self.dim))
@@ -61,6 +66,10 @@ class Door(ABC):
     def value(self, at: Address) -> Array:
         """The peers' values, released  # (lanes, dim)."""
 
+    def value_with(self, at: Address, levels: Array) -> Array:
+        """The peers' values, each with that fraction of the mechanism's noise, 0 for none  # (lanes, dim)."""
+        raise LocalProtocolError("this door adds all of the noise or nothing")
+
     @abstractmethod
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         """The peers' gradients at their own x, released  # (lanes, dim)."""
@@ -68,6 +77,10 @@ class Door(ABC):
     @abstractmethod
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         """The peers' proximal points, released  # (lanes, dim)."""
+
+    def envelope_gradient(self, at: Address, x: Array, rho: Array) -> Array:
+        """The gradients of the peers' Moreau envelopes, (x - prox(x)) / rho, released  # (lanes, dim)."""
+        raise LocalProtocolError("this door answers no proximal questions")
 
     @abstractmethod
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
@@ -120,15 +133,22 @@ class TaskDoor(Door):
     def sigma(self) -> float:
         return 0.0 if self.mechanism is None else self.mechanism.sigma
 
-    def _release(self, at: Address, raw: Array) -> Array:
+    @property
+    def gamma(self) -> float:
+        return 0.0 if self.mechanism is None else self.mechanism.gamma
+
+    def _release(self, at: Address, raw: Array, level: float = 1.0) -> Array:
         if self.mechanism is None:
             self.ledger.record(at.ids, at.steps, at.clock, Exact())
             return raw
-        event = self.mechanism.event()
+        mechanism = self.mechanism if level in (0.0, 1.0) else self.mechanism.scaled(level)
+        event = mechanism.event() if level else Exact()
         if self.budget is not None and not all(self.budget.allows(self.ledger, int(u), event) for u in at.ids):
             return self._silence(at, raw.shape[1])
         self.ledger.record(at.ids, at.steps, at.clock, event)
-        return self.mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
+        if not level:
+            return mechanism.bare(raw, at.ids)
+        return mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
 
     def _silence(self, at: Address, width: int) -> Array:
         """The budget is spent: the full noise, which others' guarantees may rely on, and no data."""
@@ -140,6 +160,13 @@ class TaskDoor(Door):
     def value(self, at: Address) -> Array:
         return self._release(at, self.task.value(at.ids))
 
+    def value_with(self, at: Address, levels: Array) -> Array:
+        rows = np.empty((len(at.ids), self.dim))
+        for level in np.unique(levels):
+            here = levels == level
+            rows[here] = self._release(at.rows(here), self.task.value(at.ids[here]), float(level))
+        return rows
+
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         if batch is None:
             return self._release(at, self.task.gradient(at.ids, x))
@@ -147,11 +174,18 @@ class TaskDoor(Door):
         return self._release(at, self.task.gradient_sampled(at.ids, x, draws))
 
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
+        return self._release(at, self._points(at, x, rho))
+
+    def envelope_gradient(self, at: Address, x: Array, rho: Array) -> Array:
+        return self._release(at, (x - self._points(at, x, rho)) / rho[:, None])
+
+    def _points(self, at: Address, x: Array, rho: Array) -> Array:
+        """The exact proximal points, which stay behind the door."""
         points = np.empty_like(x)
         for level in np.unique(rho):
             rows = rho == level
             points[rows] = self.task.prox(at.ids[rows], x[rows], float(level))
-        return self._release(at, points)
+        return points
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         return query(self.task, at.ids)
@@ -213,6 +247,11 @@ class Home:
         """Standard deviation of the noise in each release: what silent steps and message noise are measured by."""
         return self._door.sigma
 
+    @property
+    def gamma(self) -> float:
+        """Chance that a release is a uniform value, whatever the data: what counts of releases are corrected by."""
+        return self._door.gamma
+
     def beginning(self) -> Array:
         """The models to start from  # (lanes, dim)."""
         return self._door.beginning(self.ids)
@@ -236,9 +275,18 @@ class Home:
             answer[where] = read(at.rows(where), where)
         return answer
 
-    def value(self, where: Bools | None = None) -> Array:
-        """The peer's value through the door; rows not read are zero and write no ledger line."""
-        return self._masked(where, lambda at, _: self._door.value(at))
+    def value(self, where: Bools | None = None, noise: float | Array | None = None) -> Array:
+        """The peer's value through the door; rows not read are zero and write no ledger line.
+
+        `noise` is the fraction of the mechanism's noise that this release carries, all of it by default. Where it is 0
+        the value leaves as it is, clipped, and the ledger says so: only noise that others add can then hide it.
+        """
+        if noise is None:
+            return self._masked(where, lambda at, _: self._door.value(at))
+        levels = np.broadcast_to(np.asarray(noise, np.float64), (len(self.ids),))
+        if np.any(levels < 0):
+            raise ConfigError(f"a release carries a fraction >= 0 of the noise, found {levels.min()}")
+        return self._masked(where, lambda at, rows: self._door.value_with(at, levels[rows]))
 
     def gradient(self, x: Array, where: Bools | None = None, batch: int | None = None) -> Array:
         """The peer's gradient at its own row of x through the door (`batch` records drawn, or all of them)."""
@@ -248,6 +296,15 @@ class Home:
         """argmin_z f(z) + |z - x|^2 / (2 rho) of the peer's own loss, through the door; rho may differ by peer."""
         levels = np.broadcast_to(np.asarray(rho, np.float64), (len(self.ids),))
         return self._masked(where, lambda at, rows: self._door.prox(at, x[rows], levels[rows]))
+
+    def envelope_gradient(self, x: Array, rho: float | Array, where: Bools | None = None) -> Array:
+        """(x - prox(x)) / rho, the gradient of the peer's own loss at its proximal point, through the door.
+
+        The clip of the mechanism is the Lipschitz constant L it enforces, as for `gradient`: x - prox(x) is cut to norm
+        rho L (walk:ADMM-10). If x is known to who sees the answer, replacing the records moves it by at most 2 L.
+        """
+        levels = np.broadcast_to(np.asarray(rho, np.float64), (len(self.ids),))
+        return self._masked(where, lambda at, rows: self._door.envelope_gradient(at, x[rows], levels[rows]))
 
     def keep(self, query: Callable[[Task, Ints], Array]) -> Array:
         """A raw answer for a state field listed in `private`: it never leaves and costs nothing."""
@@ -259,6 +316,8 @@ class Home:
 
     def common(self, count: int = 1) -> Array:
         """Uniform draws shared by all peers at the same position of the schedule: public randomness."""
+        if len(self.clock) > 1 and bool((self.clock == self.clock[0]).all()):  # one row serves all lanes: O(count)
+            return np.broadcast_to(self._door.common(self.clock[:1], count), (len(self.clock), count))
         return self._door.common(self.clock, count)
 
     def mask(self, x: Array, sigma: float | Array, where: Bools | None = None) -> Array:

@@ -6,12 +6,13 @@
     everything else             privacy loss distributions of dp_accounting, rounded up
 
 Valid when each guarantee holds given everything the observer saw before (adaptive composition). Protocols that pass
-hidden states on are not of that kind: see `bruit.privacy.phases`.
+hidden states on are not of that kind: see `bruit.privacy.account`.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +21,12 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.pld import compose_epsilon, tally
+from bruit.privacy.accountants.pld import CELLS, FARTHEST, compose_delta, compose_epsilon, tally
 from bruit.privacy.events import BoundedEvent, Event, GaussianEvent
 from bruit.privacy.profile import (
     ORDERS,
     EventsProfile,
+    Failing,
     GaussianProfile,
     MixtureProfile,
     Profile,
@@ -33,7 +35,8 @@ from bruit.privacy.profile import (
     check_delta,
 )
 
-CELLS, ATOMS, FINE = 2**14, 64, 1e-4
+MOST, ATOMS = 2**12, 256
+"""Atoms of a law of energies kept exactly, and in a privacy loss distribution; beyond, they are rounded up."""
 
 
 def compose(profiles: Sequence[Profile]) -> Profile:
@@ -42,90 +45,131 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     >>> round(compose([GaussianProfile(0.6), GaussianProfile(0.8)]).mu, 12)
     1.0
     """
-    failure = sum(part.failure for part in profiles if isinstance(part, Failing))
-    parts = [simple for part in profiles for simple in _flat(part)]
+    if len(profiles) == 1:
+        return profiles[0]
+    parts, failure = _flat(profiles)
     whole = parts[0] if len(parts) == 1 else _composed(parts)
-    return Failing(whole, failure) if failure else whole
-
-
-def _flat(part: Profile) -> list[Profile]:
-    """Without failures and nesting; what says nothing is left out, and plain Gaussian events are a Gaussian pair."""
-    if isinstance(part, Failing):
-        return _flat(part.inner)
-    if isinstance(part, Together):
-        return [simple for whole in part.parts() for simple in _flat(whole)]
-    if isinstance(part, EventsProfile):
-        known = tally(part.events)
-        if known.exact:
-            return [GaussianProfile(math.inf)]
-        if not (known.rho or known.laplace or known.pure or known.failure):
-            return _flat(GaussianProfile(math.sqrt(known.square)))
-    return [] if isinstance(part, GaussianProfile) and part.mu == 0 else [part]
-
-
-def _composed(parts: Sequence[Profile]) -> Profile:
-    energy = sum(part.mu**2 for part in parts if isinstance(part, GaussianProfile))
-    mixtures = [part for part in parts if isinstance(part, MixtureProfile)]
-    others = [part for part in parts if not isinstance(part, GaussianProfile | MixtureProfile)]
-    if not others or energy == math.inf:
-        return _convolved(energy, mixtures) if mixtures and energy < math.inf else GaussianProfile(math.sqrt(energy))
-    if any(isinstance(part, RenyiProfile) for part in others):
-        return _added(parts)
-    return Together(energy, tuple(mixtures), tuple(event for part in others for event in _events(part)))
+    return Failing(whole, min(1.0, failure)) if failure else whole
 
 
 def composed(profile: Profile, count: int) -> Profile:
     """The same profile, count times."""
     if count < 0:
         raise PrivacyError(f"mechanisms are composed a whole number of times >= 0, found {count}")
-    if isinstance(profile, GaussianProfile):
-        return GaussianProfile(math.sqrt(count) * profile.mu)
+    if count == 0:
+        return GaussianProfile(0.0)
     if isinstance(profile, RenyiProfile):
         return RenyiProfile(lambda order: count * profile.curve(order), profile.orders)
-    if isinstance(profile, EventsProfile | StatementProfile):
-        return EventsProfile(tuple((event, times * count) for event, times in _events(profile)))
-    return compose([profile] * count) if count else GaussianProfile(0.0)
+    if isinstance(profile, EventsProfile):
+        return EventsProfile(tuple((event, times * count) for event, times in profile.events))
+    return compose([profile] * count)
+
+
+def _flat(profiles: Sequence[Profile]) -> tuple[list[Profile], float]:
+    """Without nesting, and the failures of all of them; what says nothing is left out."""
+    parts: list[Profile] = []
+    failure = 0.0
+    for part in profiles:
+        if isinstance(part, Failing):
+            inner, more = _flat([part.inner])
+            parts, failure = parts + inner, failure + more + part.failure
+        elif isinstance(part, Together):
+            inner, more = _flat(part.parts())
+            parts, failure = parts + inner, failure + more
+        elif isinstance(part, EventsProfile | StatementProfile):
+            known, more = _pure(part)
+            parts, failure = parts + known, failure + more
+        elif isinstance(part, MixtureProfile) and np.any(np.isinf(part.energies)):
+            finite = np.isfinite(part.energies)
+            parts.append(MixtureProfile(part.energies[finite], part.weights[finite]))
+            failure += float(part.weights[~finite].sum())
+        elif not (isinstance(part, GaussianProfile) and part.mu == 0):
+            parts.append(part)
+    return parts, failure
+
+
+def _pure(part: EventsProfile | StatementProfile) -> tuple[list[Profile], float]:
+    """Events and statements as a Gaussian pair, what is left of them without their deltas, and these."""
+    listed = part.events if isinstance(part, EventsProfile) else ((BoundedEvent(part.bound, part.failure), 1),)
+    known = tally(listed)
+    if known.exact:
+        return [GaussianProfile(math.inf)], 0.0
+    found: list[Profile] = [GaussianProfile(math.sqrt(known.square))] if known.square else []
+    others = [(event, count) for event, count in listed if not isinstance(event, GaussianEvent | BoundedEvent)]
+    others += [(BoundedEvent(epsilon), count) for epsilon, count in sorted(known.pure.items())]
+    if known.rho or known.laplace or known.pure:
+        found.append(EventsProfile(tuple(others)))
+    return found, known.failure
+
+
+def _composed(parts: Sequence[Profile]) -> Profile:
+    energy = sum(part.mu**2 for part in parts if isinstance(part, GaussianProfile))
+    mixtures = [part for part in parts if isinstance(part, MixtureProfile)]
+    others = [part for part in parts if not isinstance(part, GaussianProfile | MixtureProfile)]
+    if energy == math.inf or not (others or mixtures):
+        return GaussianProfile(math.sqrt(energy))
+    if not others:
+        return _convolved(energy, mixtures)
+    if any(isinstance(part, RenyiProfile) for part in others):
+        return _added(parts)
+    return Together(energy, tuple(mixtures), tuple(event for part in others for event in _events(part)))
 
 
 def _events(profile: Profile) -> tuple[tuple[Event, int], ...]:
     if isinstance(profile, EventsProfile):
         return profile.events
-    if isinstance(profile, StatementProfile):
-        return ((BoundedEvent(profile.bound, profile.failure), 1),)
     raise PrivacyError(f"a {type(profile).__name__} cannot be composed with the others; compose it separately")
 
 
 def _added(parts: Sequence[Profile]) -> Profile:
-    """Renyi divergences add; parts known by an (epsilon, delta) statement give their delta up first."""
-    statements = [part for part in parts if part.divergence(2.0) == math.inf and isinstance(part, StatementProfile)]
-    rest = [part if part not in statements else StatementProfile(part.bound, 0.0) for part in parts]
+    """Renyi divergences add at each order of the known curves."""
     orders = sorted({order for part in parts if isinstance(part, RenyiProfile) for order in part.orders} or set(ORDERS))
-    total = RenyiProfile(lambda order: sum(part.divergence(order) for part in rest), tuple(orders))
-    failure = sum(part.failure for part in statements)
-    return total if failure == 0 else Failing(total, failure)
+    return RenyiProfile(lambda order: sum(part.divergence(order) for part in parts), tuple(orders))
 
 
-def _convolved(energy: float, mixtures: Sequence[MixtureProfile]) -> MixtureProfile:
-    """The law of the sum of energies, exact when few atoms make it up, else on a grid and rounded up."""
-    energies, weights = np.array([energy]), np.ones(1)
-    for part in mixtures:
-        known = np.append(part.energies, 0.0)
-        law = np.append(part.weights, max(0.0, 1.0 - part.weights.sum()))
-        energies, weights = (energies[:, None] + known).ravel(), (weights[:, None] * law).ravel()
-        if energies.size > CELLS:
-            energies, weights = _rounded_up(energies, weights, CELLS // 4)
-    return MixtureProfile(energies, np.minimum(weights, 1.0))
+def _convolved(energy: float, mixtures: Sequence[MixtureProfile]) -> Profile:
+    """The law of the sum of energies: exact while few atoms make it up, else on a fine grid and rounded up."""
+    from bruit.privacy.accountants.energy_sums import energy_sum
+
+    failure, energies, weights = 0.0, np.array([energy]), np.ones(1)
+    known = {id(part): part for part in mixtures}
+    for name, count in Counter(id(part) for part in mixtures).items():
+        part = known[name]
+        if (part.energies.size + 1) ** count > MOST:
+            law = energy_sum(part.energies, part.weights, count)
+            failure += law.failure
+            energies, weights = _sums(energies, weights, law.energies, law.weights)
+            continue
+        for _ in range(count):
+            energies, weights = _sums(energies, weights, part.energies, part.weights)
+    found = MixtureProfile(energies, np.minimum(weights, 1.0) / max(1.0, weights.sum()))
+    return Failing(found, failure) if failure else found
+
+
+def _sums(first: Array, chances: Array, second: Array, law: Array) -> tuple[Array, Array]:
+    """All sums of two independent energies, equal ones merged, at most MOST of them."""
+    missing = max(0.0, 1.0 - float(law.sum()))
+    if missing > 0:
+        second, law = np.append(second, 0.0), np.append(law, missing)
+    if first.size * second.size > MOST**2:
+        first, chances = _rounded_up(first, chances, MOST)
+        second, law = _rounded_up(second, law, MOST)
+    energies, place = np.unique(first[:, None] + second, return_inverse=True)
+    weights = np.bincount(place.ravel(), (chances[:, None] * law).ravel()).astype(np.float64)
+    return _rounded_up(energies, weights, 4 * MOST) if energies.size > 4 * MOST else (energies, weights)
 
 
 def _rounded_up(energies: Array, weights: Array, cells: int) -> tuple[Array, Array]:
-    """At most that many atoms (geometric, largest kept exactly), none of them below the original."""
-    top = float(energies.max())
-    if top == 0:
+    """At most that many atoms, none of them below the original: zero, and a geometric grid up to the largest."""
+    if energies.size <= cells:
+        return energies, weights
+    positive = energies[energies > 0]
+    if not positive.size:
         return np.zeros(1), np.full(1, weights.sum())
-    grid = np.append(np.geomspace(top * 1e-9, top, cells - 1), top)
-    place = np.where(energies > 0, np.searchsorted(grid, energies) + 1, 0).clip(max=cells)
-    law: Array = np.bincount(place, weights, cells + 1).astype(np.float64)
-    return np.append(0.0, grid), law
+    grid = np.append(0.0, np.geomspace(positive.min(), positive.max(), cells - 1))
+    grid[-1] = positive.max()
+    law: Array = np.bincount(np.searchsorted(grid, energies), weights, cells).astype(np.float64)
+    return grid, law
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,71 +184,58 @@ class Together(Profile):
         """The profiles it is made of."""
         return [GaussianProfile(math.sqrt(self.energy)), *self.mixtures, EventsProfile(self.events)]
 
-    def _listed(self) -> list[tuple[Event, int]]:
-        return [*self.events, (GaussianEvent(1 / math.sqrt(self.energy)), 1)] if self.energy else list(self.events)
-
     def epsilon(self, delta: float) -> float:
         check_delta(delta)
         if not self.mixtures:
             return compose_epsilon(self._listed(), delta)
-        total = tally(self._listed())
-        left = delta - total.failure
-        if total.exact or left <= 0:
-            return math.inf
-        if total.rho:
-            return _added([*self.mixtures, EventsProfile(tuple(self._listed()))]).epsilon(delta)
-        return float(self._distribution(total).get_epsilon_for_delta(left))
-
-    def _distribution(self, total: Any) -> Any:
-        from dp_accounting.pld import common
-        from dp_accounting.pld import privacy_loss_distribution as pld
-
-        whole = pld.identity(value_discretization_interval=FINE)
-        for z, count in sorted(total.laplace.items()):
-            whole = whole.compose(pld.from_laplace_mechanism(z, value_discretization_interval=FINE).self_compose(count))
-        for epsilon, count in sorted(total.pure.items()):
-            one = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), FINE)
-            whole = whole.compose(one.self_compose(count))
-        law = _convolved(total.square, self.mixtures)
-        energies, weights = _rounded_up(law.energies, law.weights, ATOMS)
-        kept = weights > 0
-        mixture, share = pld.identity(value_discretization_interval=FINE), 0.0
-        for x, weight in zip(energies[kept].tolist(), weights[kept].tolist(), strict=True):
-            pair = pld.identity(value_discretization_interval=FINE)
-            if x > 0:
-                pair = pld.from_gaussian_mechanism(1 / math.sqrt(x), value_discretization_interval=FINE)
-            mixture, share = mixture.compute_mixture(pair, share / (share + weight)), share + weight
-        return whole.compose(mixture)
+        slow = self._slow()
+        if slow is not None:
+            return slow.epsilon(delta)
+        distribution, failure = self._distribution()
+        return float(distribution.get_epsilon_for_delta(delta - failure)) if delta > failure else math.inf
 
     def delta(self, epsilon: float) -> float:
-        low, high = -690.0, 0.0
-        for _ in range(40):  # of log delta: the upper end always satisfies the inequality
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.epsilon(math.exp(middle)) <= epsilon else (middle, high)
-        return math.exp(high)
+        if not self.mixtures:
+            return compose_delta(self._listed(), epsilon)
+        slow = self._slow()
+        if slow is not None:
+            return slow.delta(epsilon)
+        distribution, failure = self._distribution()
+        return min(1.0, float(distribution.get_delta_for_epsilon(epsilon)) + failure)
 
     def divergence(self, order: float) -> float:
         return sum(part.divergence(order) for part in self.parts())
 
+    def _listed(self) -> list[tuple[Event, int]]:
+        return [*self.events, (GaussianEvent(1 / math.sqrt(self.energy)), 1)] if self.energy else list(self.events)
 
-@dataclass(frozen=True, eq=False)
-class Failing(Profile):
-    """A profile that holds except with some probability, which is taken from every delta."""
+    def _slow(self) -> Profile | None:
+        """Renyi divergences instead, where discrete noise has no distribution here or the losses reach too far."""
+        top = self.energy + sum(float(part.energies.max(initial=0.0)) for part in self.mixtures)
+        discrete = tally(self.events).rho > 0
+        return _added(self.parts()) if discrete or top / 2 + 40 * math.sqrt(top) > FARTHEST else None
 
-    inner: Profile
-    failure: float
+    def _distribution(self) -> tuple[Any, float]:
+        """Of everything, and the chance that it does not hold."""
+        from dp_accounting.pld import privacy_loss_distribution as pld
 
-    def epsilon(self, delta: float) -> float:
-        check_delta(delta)
-        return self.inner.epsilon(delta - self.failure) if delta > self.failure else math.inf
-
-    def delta(self, epsilon: float) -> float:
-        return min(1.0, self.inner.delta(epsilon) + self.failure)
-
-    def divergence(self, order: float) -> float:
-        return math.inf
-
-    def scaled(self, factor: float) -> Profile | None:
-        inner = self.inner.scaled(factor)
-        return None if inner is None else Failing(inner, self.failure)
-
+        whole = _convolved(self.energy, self.mixtures)
+        failure = whole.failure if isinstance(whole, Failing) else 0.0
+        inner = whole.inner if isinstance(whole, Failing) else whole
+        if not isinstance(inner, MixtureProfile):
+            raise PrivacyError("a sum of mixtures is a mixture; this is a bug of the composition")
+        energies, weights = _rounded_up(inner.energies, inner.weights, ATOMS)
+        top, rest = float(energies.max()), tally(self.events)
+        reach = top / 2 + 40 * math.sqrt(top)
+        cell = max(1e-4, (rest.spread() + reach) / CELLS)
+        mixture, share = pld.identity(value_discretization_interval=cell), 0.0
+        for x, weight in zip(energies.tolist(), weights.tolist(), strict=True):
+            if weight == 0:
+                continue
+            pair = pld.identity(value_discretization_interval=cell)
+            if x > 0:
+                pair = pld.from_gaussian_mechanism(1 / math.sqrt(x), value_discretization_interval=cell)
+            mixture, share = mixture.compute_mixture(pair, share / (share + weight)), share + weight
+        if share < 1:
+            mixture = mixture.compute_mixture(pld.identity(value_discretization_interval=cell), share)
+        return rest.distribution(reach).compose(mixture), failure

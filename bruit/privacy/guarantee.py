@@ -76,7 +76,7 @@ class Guarantee:
 def together(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Several statements about the same person and observer as one; different levels are refused (gossip:DP-11).
 
-    Sound when each holds given all that was seen before: see `bruit.privacy.phases` for protocols that hand on hidden
+    Sound when each holds given all that was seen before: see `bruit.privacy.account` for protocols that hand on hidden
     states. The weakest status wins.
     """
     if not guarantees:

@@ -19,7 +19,7 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.gaussian import delta_of, deltas, epsilon_of, rdp_to_epsilon
-from bruit.privacy.accountants.pld import compose_epsilon, renyi_of
+from bruit.privacy.accountants.pld import compose_delta, compose_epsilon, renyi_of
 from bruit.privacy.events import Event
 
 ORDERS = tuple(1.0 + 10.0**x for x in np.linspace(-2.0, 4.0, 241).tolist())
@@ -98,8 +98,8 @@ class MixtureProfile(Profile):
     weights: Array  # (k,)
 
     def __post_init__(self) -> None:
-        low = bool(np.any(self.energies < 0)) or bool(np.any(self.weights < 0))
-        if self.energies.shape != self.weights.shape or low or self.weights.sum() > 1 + 1e-9:
+        sound = bool(np.all(self.energies >= 0) & np.all(self.weights >= 0)) and self.weights.sum() <= 1 + 1e-9
+        if self.energies.shape != self.weights.shape or not sound:
             raise PrivacyError("a mixture needs energies >= 0 with as many weights >= 0 of sum at most 1")
 
     def delta(self, epsilon: float) -> float:
@@ -110,10 +110,15 @@ class MixtureProfile(Profile):
         return least_epsilon(self.delta, delta)
 
     def divergence(self, order: float) -> float:
-        with np.errstate(over="ignore"):
-            grown = np.expm1(order * (order - 1) / 2 * self.energies)
-        total = float(self.weights @ grown) if np.all(np.isfinite(grown[self.weights > 0])) else math.inf
-        return math.log1p(total) / (order - 1)
+        seen = self.weights > 0
+        exponents = order * (order - 1) / 2 * self.energies[seen]
+        if not seen.any() or exponents.max() < 700:
+            return math.log1p(float(self.weights[seen] @ np.expm1(exponents))) / (order - 1)
+        if exponents.max() == math.inf:
+            return math.inf
+        largest = float(exponents.max())  # 1 and the missing mass are nothing beside it, and are rounded up
+        total = float(self.weights[seen] @ np.exp(exponents - largest)) + math.exp(-largest)
+        return (largest + math.log(total)) / (order - 1)
 
     def scaled(self, factor: float) -> Profile:
         return MixtureProfile(self.energies / factor**2, self.weights)
@@ -189,13 +194,7 @@ class EventsProfile(Profile):
     events: tuple[tuple[Event, int], ...]
 
     def delta(self, epsilon: float) -> float:
-        low, high = 1e-300, 1.0 - 1e-15
-        if self.epsilon(low) <= epsilon:
-            return 0.0
-        for _ in range(60):  # epsilon falls with delta: the upper end always satisfies the inequality
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if self.epsilon(middle) <= epsilon else (middle, high)
-        return high
+        return compose_delta(self.events, epsilon)
 
     def epsilon(self, delta: float) -> float:
         check_delta(delta)
@@ -203,6 +202,28 @@ class EventsProfile(Profile):
 
     def divergence(self, order: float) -> float:
         return renyi_of(self.events, order)
+
+
+@dataclass(frozen=True, eq=False)
+class Failing(Profile):
+    """A profile that holds except with some probability, which is taken from every delta."""
+
+    inner: Profile
+    failure: float
+
+    def epsilon(self, delta: float) -> float:
+        check_delta(delta)
+        return self.inner.epsilon(delta - self.failure) if delta > self.failure else math.inf
+
+    def delta(self, epsilon: float) -> float:
+        return min(1.0, self.inner.delta(epsilon) + self.failure)
+
+    def divergence(self, order: float) -> float:
+        return math.inf if self.failure else self.inner.divergence(order)
+
+    def scaled(self, factor: float) -> Profile | None:
+        inner = self.inner.scaled(factor)
+        return None if inner is None else Failing(inner, self.failure)
 
 
 def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:

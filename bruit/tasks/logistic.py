@@ -16,6 +16,7 @@ from bruit.errors import ConfigError
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.loss import Loss
 from bruit.tasks.newton import minimize
+from bruit.tasks.proximal import logistic_prox
 from bruit.tasks.records import Part
 from bruit.tasks.table import Table
 
@@ -106,4 +107,7 @@ class Logistic(LinearTask):
         return True
 
     def _minimize(self, part: Part, center: Array, strength: Array, tolerance: float) -> Array:
+        if part.features.shape[1] == 1:
+            gamma, rows = part.weights[:, 0] / strength, part.features[:, 0]
+            return logistic_prox(rows, part.targets[:, 0], center[:, 0], gamma, self.loss.lipschitz)[:, None]
         return minimize(self.loss, part, center, strength, tolerance)

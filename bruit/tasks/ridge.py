@@ -15,6 +15,7 @@ from bruit.arrays import Array
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.loss import Loss
 from bruit.tasks.newton import minimize
+from bruit.tasks.proximal import huber_prox
 from bruit.tasks.records import Part
 from bruit.tasks.table import Table
 
@@ -82,6 +83,9 @@ class Ridge(LinearTask):
         return False
 
     def _minimize(self, part: Part, center: Array, strength: Array, tolerance: float) -> Array:
+        if part.features.shape[1] == 1:
+            gamma, rows = part.weights[:, 0] / strength, part.features[:, 0]
+            return huber_prox(rows, part.targets[:, 0], center[:, 0], gamma, self.loss.lipschitz)[:, None]
         if self.derivative_clip is not None:
             return minimize(self.loss, part, center, strength, tolerance)
         return _least_squares(part, center[:, 0], strength)[:, None]

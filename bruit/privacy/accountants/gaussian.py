@@ -137,7 +137,8 @@ def _log_delta(epsilon: Array, mu: Array) -> tuple[Array, Array]:
         x = epsilon / mu / _ROOT2
         gap = np.where(mu < _TINY, mu / _ROOT2 * (2 / math.sqrt(math.pi) - 2 * x * erfcx(x)), gap)
     slack = 1e-14 + 4e-15 * (mu + 1 / np.maximum(mu, _TINY))  # more than the rounding errors above: delta is rounded up
-    return np.log(gap / 2) - a * a / 2 + slack, far / gap
+    with np.errstate(divide="ignore"):  # a gap too small for a float is log 0, delta 0
+        return np.log(gap / 2) - a * a / 2 + slack, far / gap
 
 
 def _newton(mu: Array, start: Array, delta: float) -> Array:

@@ -19,11 +19,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.gaussian import epsilon_of, rdp_to_epsilon, zcdp_to_epsilon
+from bruit.privacy.accountants.gaussian import delta_of, epsilon_of, rdp_to_epsilon, zcdp_to_epsilon
 from bruit.privacy.events import (
     BoundedEvent,
     DiscreteGaussianEvent,
@@ -34,7 +35,10 @@ from bruit.privacy.events import (
     Mask,
 )
 
-_CELLS = 2e6  # of a privacy loss distribution: beyond it, coarser cells (still rounded up)
+CELLS, FARTHEST = 2e6, 1e5
+"""Cells of a privacy loss distribution, beyond which they are made coarser (still rounded up); its largest spread."""
+
+ORDERS = tuple(1.0 + x for x in np.geomspace(1e-3, 1e6, 1000).tolist())
 
 
 @dataclass
@@ -57,6 +61,29 @@ class Tally:
         linear = (self.rho + self.square / 2) * order
         laplace = sum(count * _laplace_renyi(order, 1 / z) for z, count in self.laplace.items())
         return linear + laplace + sum(count * _pure_renyi(order, e) for e, count in self.pure.items())
+
+    def spread(self) -> float:
+        """How far the privacy loss reaches, but for a negligible part."""
+        return self.basic() + self.square / 2 + math.sqrt(self.square) * 40.0
+
+    def distribution(self, more: float = 0.0) -> Any:
+        """The privacy loss distribution of everything but failures and discrete noise, rounded up in cells that also
+        suit what is composed with it and reaches `more` further."""
+        from dp_accounting.pld import common
+        from dp_accounting.pld import privacy_loss_distribution as pld
+
+        cell = max(1e-4, (self.spread() + more) / CELLS)
+        whole = pld.identity(value_discretization_interval=cell)
+        for z, count in sorted(self.laplace.items()):
+            one = pld.from_laplace_mechanism(z, value_discretization_interval=cell)
+            whole = whole.compose(one.self_compose(count))
+        for epsilon, count in sorted(self.pure.items()):
+            one = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), cell)
+            whole = whole.compose(one.self_compose(count))
+        if self.square > 0:
+            gaussian = pld.from_gaussian_mechanism(1 / math.sqrt(self.square), value_discretization_interval=cell)
+            whole = whole.compose(gaussian)
+        return whole
 
 
 def tally(events_with_counts: Iterable[tuple[Event, int]]) -> Tally:
@@ -97,7 +124,34 @@ def compose_epsilon(events_with_counts: Iterable[tuple[Event, int]], delta: floa
         return zcdp_to_epsilon(total.rho + total.square / 2, left)
     if total.rho > 0:
         return _renyi(total, left)
-    return _distributions(total, left)
+    basic = total.basic()
+    pure = basic if total.square == 0 else math.inf
+    if total.spread() > FARTHEST:  # far beyond any use: the sum of the parts is proof enough
+        return basic + epsilon_of(math.sqrt(total.square), left)
+    return min(pure, float(total.distribution().get_epsilon_for_delta(left)))
+
+
+def compose_delta(events_with_counts: Iterable[tuple[Event, int]], epsilon: float) -> float:
+    """The delta at epsilon of all events together, each taken its number of times."""
+    total = tally(events_with_counts)
+    if total.exact:
+        return 1.0
+    if total.rho == 0 and not total.laplace and not total.pure:
+        return min(1.0, total.failure + delta_of(epsilon, math.sqrt(total.square)))
+    if total.rho > 0:
+        return min(1.0, total.failure + min(_renyi_delta(total, order, epsilon) for order in ORDERS))
+    basic = total.basic()
+    if total.square == 0 and epsilon >= basic:
+        return min(1.0, total.failure)
+    if total.spread() > FARTHEST:
+        rest = delta_of(epsilon - basic, math.sqrt(total.square)) if epsilon >= basic else 1.0
+        return min(1.0, total.failure + rest)
+    return min(1.0, total.failure + float(total.distribution().get_delta_for_epsilon(epsilon)))
+
+
+def _renyi_delta(total: Tally, order: float, epsilon: float) -> float:
+    exponent = (order - 1) * (total.renyi(order) - epsilon + math.log1p(-1 / order)) - math.log(order)
+    return math.exp(exponent) if exponent < 0 else 1.0
 
 
 def renyi_of(events_with_counts: Iterable[tuple[Event, int]], order: float) -> float:
@@ -123,8 +177,7 @@ def _simple(events_with_counts: Iterable[tuple[Event, int]]) -> Iterable[tuple[_
 
 
 def _renyi(total: Tally, delta: float) -> float:
-    orders = (1.0 + float(x) for x in np.geomspace(1e-3, 1e6, 1000))
-    return min(rdp_to_epsilon(order, total.renyi(order), delta) for order in orders)
+    return min(rdp_to_epsilon(order, total.renyi(order), delta) for order in ORDERS)
 
 
 def _laplace_renyi(order: float, epsilon: float) -> float:
@@ -136,25 +189,3 @@ def _laplace_renyi(order: float, epsilon: float) -> float:
 def _pure_renyi(order: float, epsilon: float) -> float:
     """epsilon-DP is epsilon**2 / 2 zCDP, and never more than epsilon."""
     return min(epsilon, order * epsilon**2 / 2)
-
-
-def _distributions(total: Tally, delta: float) -> float:
-    basic, square = total.basic(), total.square
-    pure = basic if square == 0 else math.inf
-    spread = basic + square / 2 + math.sqrt(square) * 40.0
-    if not math.isfinite(spread) or spread > 1e5:  # far beyond any use: the sum of the parts is proof enough
-        return basic + epsilon_of(math.sqrt(square), delta)
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    cell = max(1e-4, spread / _CELLS)
-    whole = pld.identity(value_discretization_interval=cell)
-    for z, count in sorted(total.laplace.items()):
-        one = pld.from_laplace_mechanism(z, value_discretization_interval=cell)
-        whole = whole.compose(one.self_compose(count))
-    for epsilon, count in sorted(total.pure.items()):
-        one = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), cell)
-        whole = whole.compose(one.self_compose(count))
-    if square > 0:
-        whole = whole.compose(pld.from_gaussian_mechanism(1 / math.sqrt(square), value_discretization_interval=cell))
-    return min(pure, float(whole.get_epsilon_for_delta(delta)))

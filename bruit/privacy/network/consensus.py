@@ -45,7 +45,7 @@ class Consensus(Theorem):
         whole = sum(self._agrees(facts, block) for block in blocks)
         return (
             Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus, others are charged 1", checked=True),
-            Hypothesis("all peers start from the same public model", checked=True),
+            Hypothesis("the models peers start from are public, or charged to an earlier protocol", checked=True),
             Hypothesis("gradients are clipped before the noise", checked=True),
             *STANDING,
         )
@@ -55,16 +55,7 @@ class Consensus(Theorem):
         return np.unique(facts.ledger.column("clock")[facts.data_lines()]) // self.mixing
 
     def _agrees(self, facts: Facts, block: int) -> bool:
-        first = int(block) * self.mixing
-        if not self.plain or first + self.mixing > facts.steps:
-            return False
-        if np.any(facts.faults.round // self.mixing == block):
-            return False
-        if isinstance(facts.graph, Butterfly):
-            digits = len(facts.graph.radices)
-            return first % digits == 0 and self.mixing % digits == 0
-        graph = facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(first)
-        return is_uniform(graph)
+        return self.plain and agreed(facts, int(block) * self.mixing, self.mixing)
 
     def ends_known(self, facts: Facts) -> bool:
         blocks = self._blocks(facts)
@@ -96,6 +87,18 @@ class Consensus(Theorem):
             m += digit_losses(facts.graph, int(block) * self.mixing) if self._agrees(facts, int(block)) else 1.0
         np.fill_diagonal(m, np.nan)
         return m
+
+
+def agreed(facts: Facts, first: int, exchanges: int) -> bool:
+    """Whether so many exchanges from `first` on are exact consensus, in exact arithmetic and without a fault."""
+    if exchanges < 1 or first + exchanges > facts.steps:
+        return False
+    if np.any((facts.faults.round >= first) & (facts.faults.round < first + exchanges)):
+        return False
+    if isinstance(facts.graph, Butterfly):
+        digits = len(facts.graph.radices)
+        return first % digits == 0 and exchanges % digits == 0
+    return is_uniform(facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(first))
 
 
 def _after(facts: Facts, first: int) -> Callable[[int], Graph]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.privacy.guarantee import Hypothesis, Status
+from bruit.privacy.network.consensus import agreed
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class ExactGossip(Theorem):
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         found = self._found(facts, observers)
         return (f"{found.status}: {found.certificate}",)
+
+    def ends_known(self, facts: Facts) -> bool:
+        return not self.accelerated and agreed(facts, 0, facts.steps)
 
     def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         return ("fresh noise on every message (renoised), which makes the loss fall with distance",

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LARGEST = 1.2e9
 """Largest n r^2 for which this is attempted: some seconds."""
 
+ORTHONORMAL = 1e-12
+"""Largest orthogonality error of a basis found by the short recurrence."""
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -49,7 +52,17 @@ class Basis:
 
 
 def refined_basis(graph: "Graph", span: KrylovSpan, profile: Ints, coarse: bool) -> Basis:
-    """A basis of a Krylov space with exactly the given ranks, power by power."""
+    """A basis of a Krylov space with exactly the given ranks, power by power.
+
+    W Q_t lies in the span of Q_0 .. Q_{t+1}, so by symmetry only its parts along Q_t and Q_{t-1} have to be removed.
+    Rounding spoils that slowly, and thirty digits leave room for it; if the basis is not orthonormal in the end,
+    everything is done again against all earlier blocks.
+    """
+    basis = _krylov_basis(graph, span, profile, coarse, short=True)
+    return basis if basis.error <= ORTHONORMAL else _krylov_basis(graph, span, profile, coarse, short=False)
+
+
+def _krylov_basis(graph: "Graph", span: KrylovSpan, profile: Ints, coarse: bool, short: bool) -> Basis:
     entries = exact_weights(graph)
     if span.entries is not None:
         entries = Wide(entries.high[span.entries], entries.low[span.entries])
@@ -58,13 +71,15 @@ def refined_basis(graph: "Graph", span: KrylovSpan, profile: Ints, coarse: bool)
     high = np.zeros((span.peers.size, span.starts.size))
     high[span.starts, np.arange(span.starts.size)] = 1.0
     block = Wide(high, np.zeros_like(high))
+    ends = [0, 0, 0]  # of the blocks so far; the last but one begins where the one before it ends
     for t, kept in enumerate(np.diff(profile, prepend=0)):
         if kept == 0:
             break
         if t:
             block = product_of(weights, block.slices(growing.terms))
             block.high[span.silent], block.low[span.silent] = 0.0, 0.0
-        block = growing.add(block, int(kept))
+        block = growing.add(block, int(kept), since=ends[-3] if short else 0)
+        ends.append(growing.rank)
     return growing.finished()
 
 
@@ -93,9 +108,9 @@ class Growing:
         # Four times as many terms leave one bit less in each slice.
         self.terms = max(n, total) * (4 if coarse else 1)
 
-    def add(self, block: Wide, kept: int) -> Wide:
-        """The given number of new orthonormal directions of a block."""
-        known = [part[:, : self.rank] for part in self.slices]
+    def add(self, block: Wide, kept: int, since: int = 0) -> Wide:
+        """The given number of new orthonormal directions of a block, which has no part along columns before `since`."""
+        known = [part[:, since : self.rank] for part in self.slices]
         block, left = directions(outside(block, known, self.terms), kept, self.terms)
         block = orthonormal(outside(block, known, self.terms), self.terms)
         new = slice(self.rank, self.rank + kept)

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.errors import PrivacyError
+from bruit.graphs import Graph
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
 
@@ -49,20 +50,46 @@ class RenoisedGossip(Theorem):
         return m
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        from bruit.privacy.network.blas import one_blas_thread
         from bruit.privacy.network.rows import noisy_rows_loss
 
         tau = self.taper(facts.public)[: facts.steps]
         others = np.setdiff1d(np.arange(facts.n), observers)
-        rows, noise = [np.zeros((0, len(others)))], [np.zeros(0)]
-        power = np.eye(len(others))
-        place = np.full(facts.n, -1)
-        place[others] = np.arange(len(others))
-        for t in range(facts.steps):
-            graph = facts.at(t)
-            heard = [place[w] for v in observers for w in graph.neighbors(v) if place[w] >= 0]
-            rows.append(power[heard])
-            noise.append(np.full(len(heard), tau[t]))
-            power = np.asarray(graph.weights[others][:, others] @ power)
         losses = np.ones(facts.n)
-        losses[others] = noisy_rows_loss(np.concatenate(rows), np.concatenate(noise))
+        with one_blas_thread():
+            losses[others] = noisy_rows_loss(*_heard(facts, observers, others, tau))
         return losses
+
+
+def _heard(facts: Facts, observers: tuple[int, ...], others: Ints, tau: Array) -> tuple[Array, Array]:
+    """The rows heard by the observers, each once, and the noise of each  # (k, others), (k,).
+
+    Row w of a product of matrices is pulled back from its own step, so that only as many columns as there are senders
+    are multiplied; on one graph each step goes on from the last. What c observers hear of the same sender, each through
+    its own noise, says as much as their mean: noise tau / sqrt(c).
+    """
+    fixed, place = facts.fixed_graph(), np.full(facts.n, -1)
+    place[others] = np.arange(len(others))
+    within: dict[int, Any] = {}
+
+    def pulled(graph: Graph, columns: Array) -> Array:
+        if id(graph) not in within:
+            within[id(graph)] = graph.weights[others][:, others].T.tocsr()
+        return np.asarray(within[id(graph)] @ columns)
+
+    used = [facts.at(t) for t in range(facts.steps)] if fixed is None else [fixed] * facts.steps
+    rows, noise = [np.zeros((0, len(others)))], [np.zeros(0)]
+    columns = np.zeros((len(others), 0))
+    for t, graph in enumerate(used):
+        told = place[np.concatenate([graph.neighbors(v) for v in observers])]
+        senders, copies = np.unique(told[told >= 0], return_counts=True)
+        if t and fixed is not None:
+            columns = pulled(graph, columns)
+        else:
+            columns = np.zeros((len(others), len(senders)))
+            columns[senders, np.arange(len(senders))] = 1.0
+            for earlier in reversed(used[:t]):
+                columns = pulled(earlier, columns)
+        rows.append(columns.T)
+        noise.append(tau[t] / np.sqrt(copies))
+    return np.concatenate(rows), np.concatenate(noise)

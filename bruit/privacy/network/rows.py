@@ -21,6 +21,7 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.network.blas import one_blas_thread
 from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Certificate, Leverage
+from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.modular import PRIMES, centered, matrix_profile
 from bruit.privacy.network.refined import LARGEST, refined_row_basis
 from bruit.privacy.network.span import checked_observers, checked_steps, neighborhood
@@ -282,18 +283,17 @@ def linear_gaussian(mixing: Array, noise: Array) -> Array:
 
 
 def user_loss(mixing: Array, noise: Array, columns: Sequence[int] | Ints) -> float:
-    """Loss of a user who owns several scalars, each moving by at most 1: sum |Q|, Q = A_u^T (B B^T)^+ A_u.
+    """Loss of a user who owns several scalars, each moving by at most 1: max d^T Q d, Q = A_u^T (B B^T)^+ A_u.
 
     (gossip:LG-1, MUF-12.)
 
-    Upper bound of the largest d^T Q d over |d_s| <= 1, equal to it when Q >= 0; covers adaptive choices in causal
-    views.
+    An upper bound, at most sum |Q| and equal to it when Q >= 0; covers adaptive choices in causal views.
     """
     whitened, outside = _whitened(mixing, noise)
     chosen = np.asarray(columns, dtype=np.int64)
     if outside[chosen].any():
         return float("inf")
-    return float(np.abs(whitened[:, chosen].T @ whitened[:, chosen]).sum())
+    return largest_form(whitened[:, chosen].T @ whitened[:, chosen])
 
 
 def _whitened(mixing: Array, noise: Array) -> tuple[Array, Bools]:

@@ -17,6 +17,9 @@ from bruit.arrays import Array, Ints
 if TYPE_CHECKING:
     from bruit.graphs.graph import Graph
 
+FUSED = 4096
+"""Entries from which sums of two doubles are taken by compiled loops, equal to the digit."""
+
 SLICES = 5
 """Five slices of about 20 bits: 100 bits below the largest entry."""
 
@@ -56,6 +59,10 @@ class Wide:
         bits = (53 - (SLICES * max(1, int(terms))).bit_length()) // 2
         largest = float(np.abs(self.high).max(initial=0.0))
         unit = 2.0 ** (np.ceil(np.log2(largest)) if largest > 0.0 else 0.0)
+        if self.high.size >= FUSED:
+            from bruit.kernels.wide import sliced
+
+            return list(sliced(self.high, self.low, unit, 2.0**-bits, SLICES))
         rest, parts = self, []
         for _ in range(SLICES):
             unit *= 2.0**-bits
@@ -69,10 +76,13 @@ def exact_weights(graph: "Graph") -> Wide:
     """The exact rational weights, entry by entry of the CSR data; the diagonal is 1 - the rest of its row."""
     whole = graph.weights
     exponents = np.zeros_like(graph.numerators) if graph.exponents is None else graph.exponents
-    triples, where = np.unique(
-        np.stack([graph.numerators, graph.denominators, exponents]), axis=1, return_inverse=True
-    )
-    exact = [Fraction(int(a), int(b) << int(c)) for a, b, c in triples.T]
+    triples = np.stack([graph.numerators, graph.denominators, exponents])
+    if triples.min() >= 0 and triples[:2].max() < 2**24 and triples[2].max() < 2**15:
+        keys = triples[0] << 39 | triples[1] << 15 | triples[2]
+        _, first, where = np.unique(keys, return_index=True, return_inverse=True)
+    else:
+        _, first, where = np.unique(triples, axis=1, return_index=True, return_inverse=True)
+    exact = [Fraction(int(a), int(b) << int(c)) for a, b, c in triples[:, first].T]
     high = np.array([float(x) for x in exact])
     low = np.array([float(x - Fraction(float(x))) for x in exact])
     entries = Wide(high[where], low[where])
@@ -93,13 +103,23 @@ def sparse_slices(entries: Wide, pattern: csr_array, terms: int) -> list[csr_arr
 
 def product_of(left: list[Array] | list[csr_array], right: list[Array]) -> Wide:
     """left times right from their slices, small terms first."""
-    levels = []
-    for level in reversed(range(SLICES)):
-        # Products of one level share their unit, and the slices leave room for their sum: these additions are exact.
-        term = np.asarray(left[0] @ right[level])
-        for i in range(1, level + 1):
-            term += left[i] @ right[level - i]
-        levels.append(term)
+    # All right slices side by side: few wide products instead of many thin ones. Products of one level share their
+    # unit, and the slices leave room for their sum: these additions are exact.
+    width, side = right[0].shape[1], np.concatenate(right, axis=1)
+    totals: list[Array] = []
+    for i, part in enumerate(left):
+        found = np.asarray(part @ side[:, : (SLICES - i) * width])
+        for j in range(SLICES - i):
+            block = found[:, j * width : (j + 1) * width]
+            if i == 0:
+                totals.append(block)
+            else:
+                totals[i + j] = totals[i + j] + block
+    levels = totals[::-1]
+    if levels[0].size >= FUSED:
+        from bruit.kernels.wide import summed
+
+        return Wide(*summed(levels))
     total = Wide(levels[0], np.zeros_like(levels[0]))
     for term in levels[1:]:
         total = total.plus(term)

@@ -99,6 +99,9 @@ def test_hidden_states_handed_on_are_charged_as_seen():
     assert onward.guarantee(of=7, seen_by=0).loss == pytest.approx(1.0 + 0.5)
     assert apart.guarantee(of=7, seen_by=0).loss == pytest.approx(0.0 + 0.5)
     assert "hidden states" in onward.epsilon(of=7, seen_by=0).why()
+    whole = br.run(br.Averaging(), graph, task, privacy=NOISE, steps=3, seed=1)  # ends in exact consensus
+    warm = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=whole)
+    assert warm.guarantee(of=7, seen_by=0).loss == pytest.approx(0.25 + 0.5)
 
 
 def test_protocols_with_different_mechanisms_compose_tightly():

@@ -1,0 +1,83 @@
+"""What algorithms for personal models share: public facts by peer, and the mean of what neighbors said.
+
+    around_u = sum_{v near u} (w_uv / d_u) message_v,      d_u = sum_v w_uv        (perso:PERSO-1)
+
+The mixing weights of the graph, off the diagonal, are the similarities w; only their ratios matter.
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from bruit.algorithms.messages import Inbox, spans
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
+
+PerPeer = float | tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is public about every peer: how much its own data counts, and how fast its gradient may change."""
+
+    confidence: Array  # (n,) in [0, 1]
+    smoothness: Array  # (n,)
+
+
+def per_peer(name: str, given: PerPeer, peers: int, default: float) -> Array:
+    """One number for each peer: the given ones, or the same for all."""
+    values = np.asarray(default if given is None else given, np.float64)
+    if values.ndim and values.shape != (peers,):
+        raise ConfigError(f"{name} has {values.size} numbers for {peers} peers; give one for all, or one for each")
+    return np.array(np.broadcast_to(values, (peers,)))
+
+
+def standing(confidences: PerPeer, smoothness: PerPeer, graph: Graph | GraphSequence) -> Standing:
+    """The public facts of the peers of a graph, checked; confidence 1 and smoothness 1 unless given."""
+    trust, smooth = (per_peer("confidences", confidences, graph.n, 1.0),
+                     per_peer("smoothness", smoothness, graph.n, 1.0))  # fmt: skip
+    bad = np.flatnonzero(~((trust >= 0) & (trust <= 1)))
+    if len(bad):
+        raise ConfigError(f"the confidence of peer {bad[0]} is {trust[bad[0]]}; it must be between 0 and 1")
+    rough = np.flatnonzero(~((smooth > 0) & np.isfinite(smooth)))
+    if len(rough):
+        raise ConfigError(f"the smoothness of peer {rough[0]} is {smooth[rough[0]]}; give a positive bound that is "
+                          "known without looking at its records")
+    return Standing(trust, smooth)
+
+
+def check_coupling(algorithm: str, coupling: float, zero: bool = False) -> None:
+    """The weight of agreement between neighbors: positive, and finite."""
+    if not (isfinite(coupling) and (coupling > 0 or (zero and coupling == 0))):
+        raise ConfigError(f"{algorithm} needs a positive, finite coupling, found {coupling}; "
+                          "a small one keeps models apart, a large one makes them equal")
+
+
+def around(inbox: Inbox, rows: Array) -> Array:
+    """The weighted mean of the rows each lane received, its own not counted; zero where nobody spoke  # (lanes, d)."""
+    total = inbox.links.matrix(inbox.each, len(rows))
+    degrees = np.asarray(total @ np.ones(len(rows)))
+    mean: Array = (total @ rows) / np.where(degrees > 0, degrees, 1.0)[:, None]
+    return mean
+
+
+@dataclass(frozen=True)
+class Ties:
+    """The similarities of every peer to each of its neighbors, and what is public about the peers."""
+
+    start: Ints  # (n + 1,)
+    weights: Array  # (copies,) as in `Links.of_graph`
+    peers: Standing
+
+    @staticmethod
+    def of(graph: Graph | GraphSequence, peers: Standing) -> "Ties":
+        if not isinstance(graph, Graph):
+            raise ConfigError(f"gossip-admm keeps duals for fixed neighbors, found the sequence {graph.name}")
+        off = graph.weights.indices != np.repeat(np.arange(graph.n), np.diff(graph.weights.indptr))
+        return Ties(np.concatenate(([0], np.cumsum(graph.degrees))), graph.weights.data[off], peers)
+
+    def near(self, ids: Ints) -> Array:
+        """The similarities of these peers to their neighbors, one after the other  # (slots,)."""
+        return self.weights[spans(self.start, ids)]

@@ -1,0 +1,239 @@
+"""Additive updates of a uniform walk, cycle by cycle between visits of the observers (mathematics of walk:RW-1).
+
+A cycle has M steps of others, Pr[M = j] = q (1 - q)^j with q = observers / n, and k of them by u, k ~ Bin(M, a) with
+a = 1 / (n - observers); its energy is k^2 / M. A walk of T steps is a renewal process, so with g_j = E[f(k^2 / j)]
+
+    A_0 = 1,   A_t = sum_{j < t} q (1 - q)^j g_j A_{t-1-j} + (1 - q)^t g_t      (last g_t is 1 if the end is not seen)
+
+is the expectation of the product of f over the cycles: exponential moments, or a characteristic function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError, PrivacyError
+from bruit.privacy.accountants.energy_sums import EnergyLaw, energy_sum, thinned
+
+LOG_TINY, ALIAS, WORK, BLOCK, LEAST_TOP = -44.0, 1e-10, 4e9, 2**18, 3
+_Complex = NDArray[np.complex128]
+
+
+@dataclass(frozen=True)
+class UniformWalk:
+    """The next holder is uniform among n peers, some of whom observe together; u is another one."""
+
+    n: int
+    observers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.n < 2:
+            raise PrivacyError(f"a walk needs at least two peers, found {self.n}")
+        if not 1 <= self.observers < self.n:
+            raise PrivacyError(f"the observers are 1 to {self.n - 1} of the {self.n} peers, found {self.observers}")
+
+    @property
+    def seen(self) -> float:
+        """q: the chance that a step is an observer's."""
+        return self.observers / self.n
+
+    @property
+    def chance(self) -> float:
+        """a: the chance that a step of somebody else is u's."""
+        return 1 / (self.n - self.observers)
+
+    @property
+    def stays(self) -> float:
+        """log(1 - q)."""
+        return math.log1p(-self.seen)
+
+
+def moments(scale: float, chance: float, length: int) -> Array:
+    """g_j = E exp(scale k^2 / j), k ~ Bin(j, chance), for j = 0..length, rounded up where terms are left out."""
+    with np.errstate(over="ignore"):
+        if chance == 1:
+            return np.asarray(np.exp(scale * np.arange(length + 1)))
+        found = np.full(length + 1, math.exp(LOG_TINY))
+        for _, active, terms in _binomials(scale, chance, length):
+            found[active] += terms
+    return found
+
+
+def walk_moment(walk: UniformWalk, scale: float, steps: int, published: bool) -> float:
+    """log E exp(scale X) for the total energy X of a walk of that many steps; infinite where numbers overflow."""
+    return _renewed(walk, moments(scale, walk.chance, steps), published)
+
+
+def _renewed(walk: UniformWalk, factors: Array, published: bool) -> float:
+    """log A_T of the recursion above, T + 1 = len(factors)."""
+    steps = len(factors) - 1
+    if not np.all(np.isfinite(factors)):
+        return math.inf
+    alive = np.exp(walk.stays * np.arange(steps + 1))
+    cycles, last = walk.seen * alive * factors, alive * (factors if published else 1.0)
+    backward = np.zeros(steps + 1)  # A_t at place T - t: the sum is one dot product of neighbors in memory
+    backward[steps] = 1.0
+    with np.errstate(over="ignore"):
+        for t in range(1, steps + 1):
+            found = float(cycles[:t] @ backward[steps - t + 1 :] + last[t])
+            if found == math.inf:
+                return math.inf
+            backward[steps - t] = found
+    return math.log(backward[0])
+
+
+def cycle_moment(walk: UniformWalk, scale: float) -> float:
+    """log E exp(scale k^2 / M) of one cycle of any length; infinite where the sum does not converge."""
+    _, ahead = _envelope(scale, walk.chance)
+    decay = walk.stays + float(ahead[0]) if walk.chance < 1 else walk.stays + scale
+    if decay >= 0:
+        return math.inf
+    length = math.ceil((LOG_TINY + 3 * math.log(-math.expm1(decay))) / decay)
+    if length > 10**7:
+        return math.inf
+    factors = moments(scale, walk.chance, length)
+    ratio, past = math.exp(decay), length + 1
+    tail = walk.seen * math.exp(decay * past) * ((past + 1) / (1 - ratio) + ratio / (1 - ratio) ** 2)
+    total = float(np.sum(walk.seen * np.exp(walk.stays * np.arange(past)) * factors)) + tail
+    return math.log(total) if math.isfinite(total) else math.inf
+
+
+def cycles_law(walk: UniformWalk, count: int) -> EnergyLaw:
+    """The law of the total energy of that many whole cycles."""
+    length = math.ceil(LOG_TINY / walk.stays)
+    j, k, weight, lost = _entries(walk, length)
+    weight = weight * walk.seen * np.exp(walk.stays * j)
+    seen = k > 0
+    total = energy_sum((k * k / np.maximum(j, 1))[seen], weight[seen], count)
+    failure = total.failure + count * (math.exp(walk.stays * (length + 1)) + lost)
+    return EnergyLaw(total.energies, total.weights, min(1.0, failure))
+
+
+def walk_law(walk: UniformWalk, steps: int, published: bool, grid: float | None = None) -> EnergyLaw:
+    """The law of the total energy of a walk of that many steps, every cycle rounded up to the grid.
+
+    One recursion per frequency; the coefficient of x^T is read off a circle inside the unit disk. What the circle folds
+    back is positive, so the law is rounded up. The grid defaults to 0.04 / n; its inverse is a whole number.
+    """
+    from scipy.fft import next_fast_len
+
+    fine = math.ceil(walk.n / 0.04 if grid is None else 1 / grid)
+    length = min(steps, math.ceil((LOG_TINY - math.log(steps + 1)) / walk.stays))
+    points = int(next_fast_len(max(1024, 3 * (steps + 1))))
+    _check_work(LEAST_TOP * fine, points, steps)
+    j, k, weight, lost = _entries(walk, length)
+    place = -((-k * k * fine) // np.maximum(j, 1))  # ceil(k^2 / (j grid)) in whole numbers, at most k / grid
+    top = _top(walk, (j, place, weight), steps, published, fine)
+    width = int(next_fast_len(min(max(16, BLOCK // points), top)))
+    cells = 2 * width * math.ceil(top / (2 * width))
+    _check_work(cells, points, steps)
+    law = _law_of(walk, (j, place, weight), cells, width, points, steps, length, published)
+    dropped = (steps + 1) * (lost + (math.exp(walk.stays * (length + 1)) if length < steps else 0.0))
+    rounding = float(-law[law < 0].sum()) + max(0.0, 1 - float(law.sum()))
+    return thinned(1 / fine, np.maximum(law, 0.0), dropped + rounding + math.exp(LOG_TINY))
+
+
+def _check_work(cells: int, points: int, steps: int) -> None:
+    if cells / 2 * points > WORK:
+        raise ConfigError(
+            f"the exact law of {steps} steps on a grid of {cells} energies or more is too long to compute; give a"
+            " coarser grid or use route='renyi'"
+        )
+
+
+def _entries(walk: UniformWalk, length: int) -> tuple[Ints, Ints, Array, float]:
+    """Every (j, k) with Pr[k | j], j = 0..length; what is left out weighs less than the last number, whatever j."""
+    rows = np.arange(length + 1)
+    if walk.chance == 1:
+        return rows, rows, np.ones(length + 1), 0.0
+    parts = [(active, np.full(len(active), k), pmf) for k, active, pmf in _binomials(0.0, walk.chance, length)]
+    j, k, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return j, k, weight, math.exp(LOG_TINY)
+
+
+def _binomials(scale: float, chance: float, length: int) -> Iterator[tuple[int, Ints, Array]]:
+    """For k = 0, 1, ..: the j <= length that matter still, and Pr[k | j] exp(scale k^2 / j).
+
+    A j no longer matters when all its later terms together are below exp(LOG_TINY).
+    """
+    from scipy.special import gammaln
+
+    active, k = np.arange(length + 1), 0
+    factorial = gammaln(active + 1.0)
+    edges, ahead = _envelope(scale, chance)
+    while active.size:
+        logs = factorial[active] - factorial[k] - factorial[active - k] + scale * k * k / np.maximum(active, 1)
+        yield k, active, np.exp(logs + k * math.log(chance) + (active - k) * math.log1p(-chance))
+        k += 1
+        active = active[active >= k]
+        place = np.searchsorted(edges, k / np.maximum(active, 1), "right") - 1
+        active = active[active * ahead[np.minimum(place, len(ahead) - 1)] + np.log(active + 1.0) >= LOG_TINY]
+
+
+def _top(walk: UniformWalk, entries: tuple[Ints, Ints, Array], steps: int, published: bool, fine: int) -> int:
+    """Where the total energy of the entries stays below but for a chance of exp(LOG_TINY): a Chernoff bound."""
+    j, place, weight = entries
+    top = float(steps * fine)
+    for scale in np.geomspace(16.0, 0.25, 13).tolist():  # convex in the scale: stop when it grows again
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors = np.asarray(np.bincount(j, weight * np.exp(scale / fine * place), steps + 1), np.float64)
+        found = (_renewed(walk, factors, published) - LOG_TINY) / scale * fine
+        if math.isfinite(found) and found > top:
+            break
+        top = min(top, found)
+    return math.ceil(top) + 2
+
+
+def _law_of(
+    walk: UniformWalk, entries: tuple[Ints, Ints, Array], cells: int, width: int, points: int, steps: int, length: int,
+    published: bool,
+) -> Array:  # fmt: skip
+    """Characteristic function of the total energy at every frequency, then its inverse transform."""
+    from scipy.fft import fft, irfft
+
+    radius = math.log(ALIAS) / points
+    circle = np.exp(radius + 2j * np.pi * -np.arange(points) / points)
+    read = np.exp(2j * np.pi * (np.arange(points) * steps % points) / points - radius * steps) / points
+    open_end = 1 / (1 - math.exp(walk.stays) * circle)
+    damped = walk.seen * np.exp((walk.stays + radius) * np.arange(length + 1))
+    parts = cells // width
+    found = np.empty(cells, np.complex128)
+    for residue in range(parts // 2 + 1):
+        factors = _factors(entries, length, width, residue, parts)  # (width, length + 1)
+        cycles = fft(factors * damped, points, axis=1)
+        whole = (cycles / walk.seen if published else open_end) / (1 - circle * cycles)
+        index = residue + parts * np.arange(width)
+        found[index] = whole @ read
+        found[-index % cells] = found[index].conj()  # the law is real
+    return np.asarray(irfft(found[: cells // 2 + 1], cells))
+
+
+def _factors(entries: tuple[Ints, Ints, Array], length: int, width: int, residue: int, parts: int) -> _Complex:
+    """E[exp(-2 pi i f place / cells) | j] at frequencies f = residue + parts * m, m < width; cells = width * parts."""
+    from scipy.fft import fft
+
+    j, place, weight = entries
+    angle = -2 * np.pi / (width * parts) * (place * residue % (width * parts))
+    index, shape = j * width + place % width, (length + 1, width)
+    folded = np.bincount(index, weight * np.cos(angle), (length + 1) * width).astype(np.complex128)
+    folded += 1j * np.bincount(index, weight * np.sin(angle), (length + 1) * width)
+    return np.ascontiguousarray(fft(folded.reshape(shape), axis=1).T)
+
+
+def _envelope(scale: float, chance: float) -> tuple[Array, Array]:
+    """Cells of x = k / j, and for each the largest rate b with Pr[k] exp(scale k^2 / j) <= exp(j b) from there on.
+
+    Pr[k] <= exp(-j KL(x, a)); in a cell, scale x^2 is largest on the right and KL smallest on the left (x >= a).
+    """
+    edges = np.append(0.0, np.geomspace(chance, 1.0, 4001)) if chance < 1 else np.array([0.0, 1.0])
+    left, right = np.maximum(edges[:-1], chance), edges[1:]
+    rest = np.maximum(1 - left, 1e-300)
+    away = np.where(left < 1, left * np.log(left / chance) + rest * np.log(rest / max(1 - chance, 1e-300)), 0.0)
+    bound = scale * right**2 - np.maximum(away, 0.0)
+    return edges[:-1], np.maximum.accumulate(bound[::-1])[::-1]

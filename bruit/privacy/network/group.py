@@ -1,0 +1,127 @@
+"""Group privacy of gossip: all members of a set U change their data at once (gossip:MUF-12, NDP-6).
+
+    f(U, V) = alpha / (2 sigma^2) max over |d_u| <= Delta of d^T Pi_UU d <= epsilon_0 sum_{u, u' in U} |Pi_{uu'}|
+
+with Pi the projector on what V knows (gossip:MUF-2). It never exceeds |U|, since a projector does not lengthen d.
+The same sum bounds one user who owns several scalars, the gradients of several rounds say (gossip:LG-1, MUF-9).
+Hypotheses: those of the exact loss of gossip; Gaussian noise added once per scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import qr, svd
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.guarantee import Guarantee, gaussian
+from bruit.privacy.network.blas import one_blas_thread
+from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Leverage, Status, group_loss
+from bruit.privacy.network.question import Peers, Question, question
+from bruit.privacy.network.rows import KnownRows, Modulo, sequence_rows, stacked_loss
+from bruit.privacy.network.theorem import STANDING, Facts, one_release
+from bruit.privacy.network.wide import Wide
+
+TITLE, SPEC = "group privacy of linear gossip", "gossip:MUF-12"
+ADVICE = ("members far from the observers and from each other", "fewer steps, or noise in the messages")
+
+
+@dataclass(frozen=True)
+class JointLoss:
+    """Loss of scalars that move together: `free` when each moves as it likes, `common` when all move alike."""
+
+    free: float
+    common: float
+    status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class Projector:
+    """The projector on some known rows: certified losses of single scalars, and two bases to tell pairs apart."""
+
+    found: Leverage
+    bases: tuple[Array, Array] | None  # (scalars, rank) each; None without a certificate
+
+    def joint(self, members: Sequence[int] | Ints) -> JointLoss:
+        """sum |Pi_UU| and 1^T Pi_UU 1 of the scalars U.
+
+        Entries are believed when both bases agree on them; otherwise |Pi_uu'| <= sqrt(m(u) m(u')) by Cauchy and
+        Schwarz, from certified m.
+        """
+        chosen = np.unique(np.asarray(members, dtype=np.int64))
+        if chosen.size == 0 or chosen[0] < 0 or chosen[-1] >= self.found.loss.size:
+            raise ConfigError(f"the group names scalars within 0..{self.found.loss.size - 1}, found {chosen.tolist()}")
+        loss = self.found.loss[chosen]
+        most = min(float(np.sqrt(loss).sum() ** 2), float(np.count_nonzero(loss)))
+        if self.bases is None:
+            return JointLoss(most, most, "upper bound")
+        first, second = (basis[chosen] @ basis[chosen].T for basis in self.bases)
+        disagreement = float(np.abs(first - second).max())
+        if max(disagreement, float(np.abs(np.diagonal(first) - loss).max())) > AGREEMENT:
+            return JointLoss(most, most, "upper bound")
+        margin = MARGIN * disagreement * chosen.size**2
+        free = min(float(np.abs(first).sum()) + margin, most)
+        return JointLoss(free, min(max(float(first.sum()), 0.0) + margin, free), "exact")
+
+
+def projector(rows: Array, modulo: Modulo | None, wide: Callable[[], Wide] | None = None) -> Projector:
+    """The projector on rows whose noise is all the peers' own, given also modulo primes (and in 30 digits)."""
+    found = stacked_loss(rows, modulo, wide)
+    if found.status == "upper bound":
+        return Projector(found, None)
+    norms = np.linalg.norm(rows, axis=1)
+    unit = rows / np.where(norms > 0.0, norms, 1.0)[:, None]
+    with one_blas_thread():
+        q = qr(unit.T, mode="economic", pivoting=True, check_finite=False)[0][:, : found.rank]
+        v = svd(unit, full_matrices=False, check_finite=False)[2][: found.rank].T
+    return Projector(found, (np.asarray(q), np.asarray(v)))
+
+
+def _joint_of(rows: KnownRows, members: Sequence[int]) -> float:
+    return projector(rows.values, rows.modulo, rows.wide).joint(members).free
+
+
+def group_losses(graph: Graph | GraphSequence, steps: int, of: Peers, seen_by: Peers) -> float:
+    """Loss of a set of peers after so many steps of gossip, plain or (on one graph) accelerated.
+
+    >>> from bruit.graphs import star
+    >>> round(group_losses(star(6), 3, [2, 3], 1), 6), round(group_losses(star(6), 3, [2, 3, 4, 5], 1), 6)
+    (1.0, 4.0)
+    """
+    asked = question(graph.n, of, seen_by)
+    if isinstance(graph, Graph):
+        return min(group_loss(graph, asked.observers, steps, asked.members), float(len(asked.members)))
+    return _joint_of(sequence_rows(graph.at, graph.n, steps, asked.observers), asked.members)
+
+
+def group_guarantee(
+    graph: Graph | GraphSequence, steps: int, of: Peers, seen_by: Peers, noise_multiplier: float
+) -> Guarantee:
+    """What the observers learn about a set of peers from gossip averaging, all members changing their data at once."""
+    asked = question(graph.n, of, seen_by)
+    return _stated(asked, group_losses(graph, steps, of, seen_by), noise_multiplier, steps, "user")
+
+
+def group_guarantee_of(facts: Facts, of: Peers, seen_by: Peers) -> Guarantee:
+    """The same for a run of plain gossip averaging, with the graphs and faults it had."""
+    asked = question(facts.n, of, seen_by)
+    once = one_release(facts)
+    graph = facts.fixed_graph()
+    if graph is not None:
+        loss = group_losses(graph, facts.steps, of, seen_by)
+    else:
+        loss = _joint_of(sequence_rows(facts.at, facts.n, facts.steps, asked.observers), asked.members)
+    stated = _stated(asked, loss, facts.noise_multiplier(), facts.steps, facts.level)
+    return replace(stated, hypotheses=(once, *stated.hypotheses))
+
+
+def _stated(asked: Question, loss: float, noise_multiplier: float, steps: int, level: str) -> Guarantee:
+    return Guarantee(
+        TITLE, SPEC, "proven", level, asked.of, asked.against, STANDING, gaussian(loss, noise_multiplier), loss,
+        noise_multiplier, ("all members may change their data at once and in any direction",),
+        f"the messages of {steps} rounds, and the observers' own values and noise", ADVICE,
+    )  # fmt: skip

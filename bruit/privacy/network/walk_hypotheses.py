@@ -1,0 +1,75 @@
+"""The standing hypotheses of the proven walk bounds, said with every claim (walk section 10, V1 and V2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bruit.errors import PrivacyError
+from bruit.privacy.guarantee import Hypothesis
+from bruit.privacy.network.theorem import STANDING
+
+CAPPED = "with the cap, observers may forward the token as they like"
+HONEST_FORWARDING = "every peer, observers too, draws the next holder by the declared law"
+
+
+@dataclass(frozen=True)
+class Descent:
+    """What is declared about the steps of a walk; None is not declared, and then assumed to fit.
+
+    step, smoothness: of the gradient steps. contraction: a Lipschitz constant c of every step other than 1, below it
+    only if `silent_contracts`: silent peers too apply the data-independent contraction, as of a common regularizer.
+    """
+
+    step: float | None = None
+    smoothness: float | None = None
+    contraction: float = 1.0
+    silent_contracts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not self.step > 0:
+            raise PrivacyError(f"a step size is positive, found {self.step}")
+        if self.smoothness is not None and not self.smoothness >= 0:
+            raise PrivacyError(f"a smoothness constant is a number >= 0, found {self.smoothness}")
+        if not self.contraction > 0:
+            raise PrivacyError(f"the Lipschitz constant of a step is positive, found {self.contraction}")
+        if self.contraction < 1 and not self.silent_contracts:
+            raise PrivacyError(
+                f"a contraction of {self.contraction:g} < 1 must hold at silent steps too (walk:RW-14); let silent"
+                " peers apply the common regularizer and say silent_contracts=True, or leave the contraction at 1"
+            )
+        known = self.step is not None and self.smoothness is not None
+        if known and self.contraction <= 1 and self.step * self.smoothness > 2:  # type: ignore[operator]
+            raise PrivacyError(
+                f"the walk theorems need non-expansive steps, step <= 2/beta = {2 / self.smoothness:g}, found"  # type: ignore[operator]
+                f" {self.step:g}; lower the step size, or account by local DP"
+            )
+
+    def lipschitz(self) -> Hypothesis:
+        """(d), checked when the step size and the smoothness are declared."""
+        if self.contraction != 1:
+            every = "every step, silent ones too," if self.contraction < 1 else "every step"
+            return Hypothesis(f"{every} is {self.contraction:g}-Lipschitz for every admissible dataset", checked=False)
+        text = "losses are convex and beta-smooth, no momentum or other local state, silent steps are the identity"
+        if self.step is None or self.smoothness is None:
+            return Hypothesis(f"steps are non-expansive: {text}, step <= 2/beta", checked=False)
+        return Hypothesis(f"step {self.step:g} <= 2/beta, declared beta = {self.smoothness:g}; {text}", checked=True)
+
+
+UNDECLARED = Descent()
+
+
+def standing(descent: Descent | None, capped: bool, published: str) -> tuple[Hypothesis, ...]:
+    """(a) to (f). No descent means additive updates, whose steps are translations; `published` says what is."""
+    steps = Hypothesis("updates are sums: a step adds a value of bounded range and noise", checked=descent is None)
+    return (
+        Hypothesis("start, walk, length, stopping rule, contribution flags and step sizes do not depend on data or"
+                   f" token values; {CAPPED if capped else HONEST_FORWARDING}", checked=False),
+        Hypothesis("every step of a peer that is no observer carries the full independent noise, silent steps too,"
+                   " before any projection", checked=False),
+        *(() if descent is None else (Hypothesis("the step size is constant", checked=False),)),
+        steps if descent is None else descent.lipschitz(),
+        Hypothesis("sensitivity and constants hold for every admissible dataset, not just the observed one",
+                   checked=False),
+        Hypothesis(published, checked=False),
+        *STANDING,
+    )  # fmt: skip

@@ -1,0 +1,152 @@
+"""Boosting: combine given base predictors h_1 .. h_K, of which a few are enough (perso:PERSO-6).
+
+    f_u(x) = log sum_j exp(-margin_j),    margin_j = y_j sum_k x_k h_k(record j)          (it may be negative)
+    gradient = -sum_j p_j y_j h(record j),    p = softmax(-margins)
+
+Models lie in the ball |x|_1 <= radius, which the algorithm keeps. A record is the row of its K base predictions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.tasks.records import Part, Records
+from bruit.tasks.task import Constants, Manifest, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted(Task):
+    """Base predictions by peer, labels -1 and 1, and each peer's own test records (its training ones if None)."""
+
+    records: Records
+    held_out: Records | None = None
+
+    def __post_init__(self) -> None:
+        for block in self.records.blocks:
+            odd = np.argwhere((np.abs(block.targets) != 1) & (block.weights > 0))
+            if len(odd):
+                place, record = odd[0]
+                raise ConfigError(f"record {record} of peer {block.peers[place]} has label "
+                                  f"{block.targets[place, record]:g}; boosting needs labels -1 and 1")
+        test = self.held_out
+        if test is not None and (test.peers, test.columns) != (self.records.peers, self.records.columns):
+            raise ConfigError(f"the test records have {test.columns} base predictions of {test.peers} peers, the "
+                              f"training records {self.records.columns} of {self.records.peers}; make them equal")
+
+    @staticmethod
+    def of(features: Array, targets: Array, owners: Ints, predictors: Callable[[Array], Array]) -> Records:
+        """The records of base predictions: `predictors` maps features (r, p) to predictions (r, K)."""
+        answers = np.asarray(predictors(np.asarray(features, np.float64)), np.float64)
+        if answers.ndim != 2 or len(answers) != len(targets):
+            raise ConfigError(f"the base predictors answered with shape {answers.shape} for {len(targets)} records; "
+                              "they must give one row a record and one column a predictor")
+        return Records.of(answers, targets, owners)
+
+    @property
+    def peers(self) -> int:
+        return self.records.peers
+
+    @property
+    def dim(self) -> int:
+        return self.records.columns
+
+    @property
+    def metric(self) -> str:
+        return "accuracy"
+
+    @property
+    def sizes(self) -> Ints:
+        """Training records of each peer: public."""
+        return self.records.sizes
+
+    def value(self, ids: Ints) -> Array:
+        raise ConfigError("a boosted task has no model in closed form to average; run boosting with coupling 0 to fit "
+                          "every peer alone")
+
+    def gradient(self, ids: Ints, x: Array) -> Array:
+        answer = np.empty(x.shape)
+        for part in self.records.parts(ids, self.dim):
+            answer[part.rows] = _gradient(part, x[part.rows])
+        return answer
+
+    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
+        """The sum inside the logarithm is over the drawn records, counted as often as they were drawn."""
+        answer = np.empty(x.shape)
+        for part in self.records.drawn(ids, uniforms, self.dim):
+            answer[part.rows] = _gradient(part, x[part.rows])
+        return answer
+
+    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
+        raise ConfigError("a boosted task answers no proximal questions; use boosting, which asks for gradients")
+
+    def losses(self, ids: Ints, x: Array) -> Array:
+        """f_u at each peer's own model."""  # (k,)
+        return _losses(self.records, ids, x)
+
+    def evaluate(self, models: Array) -> dict[str, float]:
+        """Each model on its peer's own test records, a score of zero counting as class 1 (perso:PERSO-6)."""
+        if models.shape != (self.peers, self.dim):
+            raise ConfigError(f"models are {models.shape}; give one row of {self.dim} numbers a peer: {self.peers} rows")
+        scores = self.scores(models)
+        records = self.records if self.held_out is None else self.held_out
+        loss = _losses(records, np.arange(self.peers), models).mean()
+        return {"accuracy": float(scores.mean()), "worst": float(scores.min()), "loss": float(loss)}
+
+    def scores(self, models: Array) -> Array:
+        """The accuracy of each peer's model on its own test records, for observers."""  # (n,)
+        answer = np.empty(self.peers)
+        records = self.records if self.held_out is None else self.held_out
+        for part in records.parts(np.arange(self.peers), self.dim):
+            said = np.matmul(part.features, models[part.rows][:, :, None])[:, :, 0] >= 0
+            hits = (said == (part.targets > 0)) & (part.weights > 0)
+            answer[part.rows] = hits.sum(axis=1) / (part.weights > 0).sum(axis=1)
+        return answer
+
+    def constants(self) -> Constants:
+        return Constants(inf, self._largest() ** 2, 0.0, "records")
+
+    def describe(self) -> Manifest:
+        sizes = self.sizes
+        return {"task": "Boosted", "peers": self.peers, "dim": self.dim, "records": int(sizes.sum()),
+                "records_per_peer": [int(sizes.min()), int(sizes.max())], "records_sha256": self.records.sha256(),
+                "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
+
+    def references(self) -> dict[str, float]:
+        """The accuracy of the base predictor that is best for each peer, and of the one that is best for all."""
+        alone = np.zeros((self.peers, self.dim))
+        edges = -self.gradient(np.arange(self.peers), alone)  # how much better than chance each predictor is
+        best = np.abs(edges).argmax(axis=1)
+        alone[np.arange(self.peers), best] = np.sign(edges[np.arange(self.peers), best])
+        pooled = self.sizes @ edges
+        one = np.zeros((self.peers, self.dim))
+        one[:, np.abs(pooled).argmax()] = np.sign(pooled[np.abs(pooled).argmax()])
+        return {"alone": self.evaluate(alone)["accuracy"], "central": self.evaluate(one)["accuracy"]}
+
+    def _largest(self) -> float:
+        return max(float(np.abs(block.features).max()) for block in self.records.blocks)
+
+
+def _margins(part: Part, x: Array) -> Array:
+    scores: Array = np.matmul(part.features, x[:, :, None])[:, :, 0] * part.targets
+    return np.where(part.weights > 0, scores, inf)  # padding weighs nothing
+
+
+def _gradient(part: Part, x: Array) -> Array:
+    margins = _margins(part, x)
+    shares = np.exp(margins.min(axis=1)[:, None] - margins)
+    shares /= shares.sum(axis=1)[:, None]
+    pull: Array = np.matmul((shares * part.targets)[:, None, :], part.features)[:, 0]
+    return -pull
+
+
+def _losses(records: Records, ids: Ints, x: Array) -> Array:
+    answer = np.empty(len(ids))
+    for part in records.parts(ids, records.columns):
+        margins = _margins(part, x[part.rows])
+        least = margins.min(axis=1)
+        answer[part.rows] = np.log(np.exp(least[:, None] - margins).sum(axis=1)) - least
+    return answer  # (k,)

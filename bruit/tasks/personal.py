@@ -1,0 +1,135 @@
+"""Personal tasks: every peer wants a model of its own, and is judged on records of its own.
+
+    f_u(x) = (1/m_u) sum_j loss(record j of u) + (l2/2) |x|^2 + (ridge_u/2) |x|^2
+
+A linear task with one more regularizer for each peer (perso:PERSO-1 writes (1/m_u) |x|^2, which is ridge_u = 2/m_u;
+sizes are public), and, for observers, test records by peer instead of a common test set.
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.tasks.linear import LinearTask
+from bruit.tasks.newton import TOLERANCE
+from bruit.tasks.records import Records
+from bruit.tasks.task import Constants, Manifest, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Personal(Task):
+    """A linear task, a regularizer for each peer, and each peer's own test records (its training ones if None)."""
+
+    shared: LinearTask
+    ridge: Array  # (n,)
+    held_out: Records | None = None
+
+    def __post_init__(self) -> None:
+        if self.ridge.shape != (self.shared.peers,):
+            raise ConfigError(f"ridge is {self.ridge.shape} for {self.shared.peers} peers; give one number a peer")
+        if not bool((np.isfinite(self.ridge) & (self.ridge >= 0)).all()):
+            raise ConfigError(f"the ridge of a peer must be a number >= 0, found {self.ridge.min()}")
+        test = self.held_out
+        if test is not None and (test.peers, test.columns) != (self.shared.peers, self.shared.records.columns):
+            raise ConfigError(f"the test records are of {test.peers} peers and {test.columns} columns, the training "
+                              f"records of {self.shared.peers} and {self.shared.records.columns}; make them equal")
+
+    @property
+    def peers(self) -> int:
+        return self.shared.peers
+
+    @property
+    def dim(self) -> int:
+        return self.shared.dim
+
+    @property
+    def metric(self) -> str:
+        return self.shared.metric
+
+    @property
+    def sizes(self) -> Ints:
+        """Training records of each peer: public."""
+        return self.shared.records.sizes
+
+    def value(self, ids: Ints) -> Array:
+        """Each peer's own model, the minimizer of f_u; needs a positive regularizer."""
+        strength = self._strength(ids)
+        if not bool((strength > 0).all()):
+            raise ConfigError(f"peer {ids[strength <= 0][0]} has no regularizer, so the model it fits alone may not "
+                              "exist; give it a ridge")
+        return self.shared._solve(ids, np.zeros((len(ids), self.dim)), strength, TOLERANCE)
+
+    def gradient(self, ids: Ints, x: Array) -> Array:
+        return self.shared.gradient(ids, x) + self.ridge[ids][:, None] * x
+
+    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
+        return self.shared.gradient_sampled(ids, x, uniforms) + self.ridge[ids][:, None] * x
+
+    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
+        """argmin f_u(z) + |z - x|^2 / (2 rho), by completing the square with the regularizers."""
+        if not (rho > 0 and isfinite(rho)):
+            raise ConfigError(f"rho is {rho}; a proximal step needs a positive, finite rho")
+        strength = self._strength(ids)
+        center = x / (1.0 + rho * strength)[:, None]
+        return self.shared._solve(ids, center, strength + 1.0 / rho, TOLERANCE)
+
+    def losses(self, ids: Ints, x: Array) -> Array:
+        """f_u at each peer's own model: what a learned graph weighs peers by."""  # (k,)
+        data = _mean_losses(self.shared, self.shared.records, ids, x)
+        return np.asarray(data + self._strength(ids) / 2 * (x * x).sum(axis=1))
+
+    def evaluate(self, models: Array) -> dict[str, float]:
+        """Each model on its peer's own test records: mean over peers, the worst peer, and the mean loss."""
+        if models.shape != (self.peers, self.dim):
+            raise ConfigError(f"models are {models.shape}; give one row of {self.dim} numbers a peer: {self.peers} rows")
+        scores, everyone = self.scores(models), np.arange(self.peers)
+        records = self.shared.records if self.held_out is None else self.held_out
+        worst = scores.min() if self.shared._higher_is_better() else scores.max()
+        loss = _mean_losses(self.shared, records, everyone, models).mean()
+        return {self.metric: float(scores.mean()), "worst": float(worst), "loss": float(loss)}
+
+    def scores(self, models: Array) -> Array:
+        """The metric of each peer's model on its own test records, for observers."""  # (n,)
+        records = self.shared.records if self.held_out is None else self.held_out
+        answer = np.empty(self.peers)
+        for u in range(self.peers):
+            part = next(records.parts(np.array([u]), self.dim))
+            real = part.weights[0] > 0
+            matrix = models[u].reshape(self.shared.outputs, -1)
+            answer[u] = self.shared._measure((part.features[0, real] @ matrix.T)[None], part.targets[:, real])[0]
+        return answer
+
+    def constants(self) -> Constants:
+        known = self.shared.constants()
+        return Constants(known.lipschitz, known.smoothness + float(self.ridge.max()),
+                         known.strong_convexity + float(self.ridge.min()), known.source)
+
+    def describe(self) -> Manifest:
+        return {**self.shared.describe(), "task": f"Personal {type(self.shared).__name__}",
+                "ridge": [float(self.ridge.min()), float(self.ridge.max())],
+                "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
+
+    def references(self) -> dict[str, float]:
+        """The metric when every peer keeps the model it fits alone, and with one model from all records for all."""
+        central = self.shared._minimize(self.shared.records.together(),
+                                        np.zeros((1, self.shared.outputs, self.shared.records.columns)),
+                                        np.array([max(self.shared.l2, 1e-2 / int(self.sizes.sum()))]), 1e-4)
+        one = np.broadcast_to(central.reshape(1, self.dim), (self.peers, self.dim))
+        alone = self.evaluate(self.value(np.arange(self.peers)))
+        return {"alone": alone[self.metric], "central": self.evaluate(one)[self.metric]}
+
+    def _strength(self, ids: Ints) -> Array:
+        return np.asarray(self.shared.l2 + self.ridge[ids])
+
+
+def _mean_losses(task: LinearTask, records: Records, ids: Ints, x: Array) -> Array:
+    """(1/m_u) sum_j loss at each peer's own model, without regularizers."""
+    answer = np.empty(len(ids))
+    for part in records.parts(ids, task.dim):
+        models = x[part.rows].reshape(-1, task.outputs, records.columns)
+        values = task.loss.value(np.matmul(part.features, models.swapaxes(1, 2)), part.targets)
+        answer[part.rows] = (values * part.weights).sum(axis=1)
+    return answer  # (k,)

@@ -1,0 +1,146 @@
+"""The planner: least noise by formula or search, ranked options, refusals with a reason."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import bruit as br
+from bruit.cli import app
+from bruit.errors import ConfigError, PrivacyError
+from bruit.experiment import rehearse
+from bruit.graphs import complete, hypercube, path, ring, torus
+from bruit.graphs import graph as named
+from bruit.planning.option import descent_error
+from bruit.planning.plan import plan, protocols
+from bruit.planning.question import Question
+from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.privacy.network.pairwise import pairwise
+
+KNOWN = {"local-dp", "central", "ring", "butterfly", "gossip", "renoised", "walk"}
+
+
+def by_name(found):
+    return {option.protocol: option for option in (found.chosen, *found.alternatives)}
+
+
+def test_every_protocol_is_found_by_looking():
+    assert set(protocols()) >= KNOWN
+
+
+def test_the_walk_of_the_specification():
+    # walk section 3, item 2: n = 2000, 12 contributions, (1, 1e-6): local 14.6347, verified walk 3.4030.
+    found = plan(Question(2000, 1.0, 1e-6, "learning", complete(2000), contributions=12), "walk")
+    assert found.chosen.noise_multiplier == pytest.approx(3.4030, rel=0.01)
+    assert found.chosen.status == "proven"
+    assert by_name(found)["local-dp"].noise_multiplier == pytest.approx(14.6347, abs=1e-4)
+
+
+def test_the_printed_descent_bound():
+    # walk:RW-3, Prop. 7.3: D = 2, L = 1, d = 10, sigma^2 = 8 log(1.25 / delta): G = 33.527486168, bound 2.121017246.
+    variance = 8 * math.log(1.25 / 1e-6)
+    question = Question(2, 1.0, dim=10, diameter=2.0, sensitivity=2.0)  # L = 1 is a sensitivity of 2
+    assert descent_error(question, 10**6, variance / 4) == pytest.approx(2.121017246, rel=1e-9)
+
+
+@pytest.mark.parametrize("protect", ["worst", "mean"])
+def test_planned_noise_keeps_the_budget_and_not_much_more(protect):
+    graph = torus(4, 4)
+    found = plan(Question(16, 1.0, 1e-6, "mean", graph, protect=protect), "gossip").chosen
+    m = pairwise(graph, found.steps).m
+    loss = np.nanmax(m) if protect == "worst" else np.max(np.nansum(m, axis=0)) / 16
+    reached = epsilon_of(math.sqrt(loss) / found.noise_multiplier, 1e-6)
+    assert 1.0 - 1e-6 <= reached <= 1.0 + 1e-9
+
+
+def test_renoised_plan_agrees_with_the_accountant():
+    graph = ring(12)
+    found = plan(Question(12, 2.0, 1e-6, "mean", graph, steps=6, protect="mean"), "renoised").chosen
+    run = rehearse(br.Renoised(0.1), graph, br.Gaussian(clip=0.5, sigma=found.noise_multiplier), 6)
+    assert run.summary().epsilons[2] == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_butterfly_plan_is_the_realized_loss_of_its_labels():
+    found = plan(Question(16, 1.0, 1e-6, "learning", contributions=5), "butterfly").chosen
+    graph = named(found.graph)
+    run = rehearse(br.GossipSGD(mixing=4), graph, br.Gaussian(clip=0.5, sigma=found.noise_multiplier), 20)
+    assert run.summary().epsilons[0] == pytest.approx(1.0, rel=1e-6)
+
+
+def test_options_are_ranked_and_a_curator_is_never_chosen():
+    found = plan(Question(64, 1.0, 1e-6, "mean", hypercube(6)))
+    errors = [option.error for option in found.alternatives]
+    assert errors == sorted(errors)
+    assert found.chosen.protocol != "central"
+    assert by_name(found)["central"].error <= min(errors)
+    assert plan(Question(64, 1.0, 1e-6, "mean", hypercube(6)), "averaging").chosen.protocol == "gossip"
+
+
+def test_a_graph_is_chosen_when_none_is_given():
+    found = plan(Question(64, 1.0, 1e-6, "mean", protect="mean"), "gossip")
+    assert found.chosen.graph.split(":")[0] in ("hypercube", "torus", "regular", "er")
+
+
+def test_caps_of_single_pairs_decide():
+    caps = np.full((5, 5), np.nan)
+    caps[4, 0] = 0.1  # the far end of the path, seen by the other
+    loose = plan(Question(5, 1.0, 1e-6, "mean", path(5), steps=2), "gossip").chosen
+    tight = plan(Question(5, 1.0, 1e-6, "mean", path(5), steps=2, caps=caps), "gossip").chosen
+    assert tight.noise_multiplier == pytest.approx(loose.noise_multiplier)  # two rounds do not reach the far end
+    longer = plan(Question(5, 1.0, 1e-6, "mean", path(5), steps=8, caps=caps), "gossip").chosen
+    assert longer.noise_multiplier > loose.noise_multiplier
+    m = pairwise(path(5), 8).m
+    assert epsilon_of(math.sqrt(m[4, 0]) / longer.noise_multiplier, 1e-6) <= 0.1 + 1e-9
+
+
+@pytest.mark.parametrize(("changes", "error", "words"), [
+    ({"epsilon": 0.0}, PrivacyError, "positive, finite epsilon"),
+    ({"epsilon": math.inf}, PrivacyError, "positive, finite epsilon"),
+    ({"delta": 0.0}, PrivacyError, "delta must lie strictly"),
+    ({"delta": 1.0}, PrivacyError, "delta must lie strictly"),
+    ({"peers": 1}, ConfigError, "at least two peers"),
+    ({"contributions": 0}, ConfigError, "at least 1"),
+    ({"colluders": 16}, PrivacyError, "observers are 1 to 15"),
+    ({"graph": ring(5)}, ConfigError, "has 5 peers, the plan 16"),
+    ({"caps": np.ones((3, 3))}, ConfigError, "caps are one epsilon per pair"),
+    ({"caps": np.ones((16, 16)), "protect": "mean"}, PrivacyError, "contradict each other"),
+])  # fmt: skip
+def test_contradictory_questions_are_refused(changes, error, words):
+    with pytest.raises(error, match=words):
+        Question(**{"peers": 16, "epsilon": 1.0, **changes})
+
+
+def test_a_protocol_that_cannot_says_why():
+    with pytest.raises(PrivacyError, match="it sums, not learns"):
+        plan(Question(16, 1.0, job="learning", contributions=3), "ring")
+    with pytest.raises(ConfigError, match="knows no protocol 'carrier-pigeon'"):
+        plan(Question(16, 1.0), "carrier-pigeon")
+    assert "ring" in plan(Question(16, 1.0, job="learning", contributions=3)).refused
+
+
+def test_command_has_the_keys_of_the_contract():
+    ran = CliRunner().invoke(app, ["plan", "--algorithm", "walk", "--graph", "complete:200", "--contributions", "3",
+                                   "--epsilon", "1", "--delta", "1e-6", "--json"])  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    about = json.loads(ran.output)
+    assert {"noise_multiplier", "status", "predicted", "alternatives"} <= set(about)
+    assert about["protocol"] == "walk"
+    assert about["predicted"]["excess_loss"] > 0
+    text = CliRunner().invoke(app, ["plan", "--peers", "16", "--protect", "mean"])
+    assert text.exit_code == 0, text.output
+    for words in ("noise multiplier", "predicted error of the mean", "user level", "a summary", "the same budget"):
+        assert words in text.output
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    ([], "say how many peers"),
+    (["--graph", "ring:8", "--peers", "9"], "contradicts the graph"),
+    (["--peers", "8", "--protect", "everybody"], "worst or mean"),
+    (["--trust", "missing.csv"], "cannot read missing.csv"),
+    (["--trust", "missing.csv", "--graph", "ring:8"], "leave out --graph"),
+])  # fmt: skip
+def test_command_refuses_what_means_nothing(options, words):
+    with pytest.raises((ConfigError, PrivacyError), match=words):
+        CliRunner().invoke(app, ["plan", *options], catch_exceptions=False)
