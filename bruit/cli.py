@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from bruit.attacks_cli import attack_app
+from bruit.audit_cli import audit
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.peers_cli import network_app, peer_app
 from bruit.planning_cli import plan
@@ -28,6 +29,7 @@ app.add_typer(peer_app, name="peer")
 app.add_typer(network_app, name="network")
 app.add_typer(attack_app, name="attack")
 app.command()(plan)
+app.command()(audit)
 
 
 @app.command()

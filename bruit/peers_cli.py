@@ -1,4 +1,4 @@
-"""The commands of real peers: peer key, peer run; network init, network join, network demo."""
+"""The commands of real peers: peer key, data, run, backup; network init, join, demo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from bruit.errors import ConfigError
 from bruit.terminal import Json, Quiet, emit_json, err, out, say
 
-peer_app = typer.Typer(help="One real peer: its key, and its part in an experiment.", no_args_is_help=True)
+peer_app = typer.Typer(help="One real peer: its key, its records, and its part in an experiment.", no_args_is_help=True)
 network_app = typer.Typer(help="A network of real peers: found it, join it, see it.", no_args_is_help=True)
 
 
@@ -74,6 +74,59 @@ def peer_run(
             say(f"peer {now['peer']}: {now['step']} of {now['steps']} steps, {now['sent']} messages sent,"
                 f" epsilon spent {float(now['epsilon']):.4g} at delta {now['delta']:g}; report in {one.site.state}")
     raise typer.Exit(code)
+
+
+@peer_app.command("data")
+def peer_data(
+    file: Annotated[Path, typer.Argument(help="This participant's records, a CSV file with a header line.")],
+    experiment: Annotated[Path, typer.Option(help="What was agreed on.")] = Path("experiment.toml"),
+    label: Annotated[str | None, typer.Option(help="The column to learn; by default the experiment's.")] = None,
+    columns: Annotated[
+        Path | None, typer.Option(help="TOML, one `name = [center, scale]` a line; by default all columns as they are.")
+    ] = None,
+    classes: Annotated[str | None, typer.Option(help="The agreed classes in their order, e.g. healthy,ill.")] = None,
+    public: Annotated[Path | None, typer.Option(help="Records that belong to nobody, for scores.")] = None,
+    records: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("records.npz"),
+    as_json: Json = False,
+) -> None:
+    """Prepare this participant's own records by agreed constants, never by statistics of the rows.
+
+    Example: bruit peer data mine.csv --label ill --classes no,yes --columns columns.toml --out site/records.npz
+    """
+    from bruit.config import read
+    from bruit.sites.own_csv import Agreement, read_columns, write_records
+
+    agreed, _ = read(str(experiment))
+    chosen = tuple(name.strip() for name in classes.split(",")) if classes else ()
+    constants = None if columns is None else read_columns(columns)
+    agreement = Agreement(agreed.task, label or agreed.task.label, constants, chosen)
+    count, width = write_records(file, agreement, records, public)
+    if as_json:
+        emit_json({"records": count, "columns": width, "kind": agreed.task.kind, "out": str(records)})
+        return
+    say(f"wrote {count} records of {width} columns for a task of kind {agreed.task.kind} to {records} (keep it secret)")
+    if agreed.task.rows == "none" and agreed.task.kind != "mean":
+        say("rows are not bounded: the mechanism's clip is all that limits what one record can do")
+
+
+@peer_app.command("backup")
+def peer_backup(
+    site: Annotated[Path, typer.Argument(help="The participant's site.toml; the peer must not run.")],
+    out_file: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    as_json: Json = False,
+) -> None:
+    """Copy keys and ledger into one file, as secret as the keys. No peer can go on from the copied ledger.
+
+    Example: bruit peer backup site/site.toml --out cleveland.zip
+    """
+    from bruit.sites.backup import back_up
+    from bruit.sites.site import read_site
+
+    lines = back_up(read_site(site), site, out_file)
+    if as_json:
+        emit_json({"out": str(out_file), "ledger_lines": lines})
+        return
+    say(f"wrote keys, agreements and {lines} ledger lines to {out_file} (keep it as secret as key.pem)")
 
 
 @network_app.command("init")

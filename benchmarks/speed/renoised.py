@@ -27,7 +27,7 @@ def dense_powers(graph: Graph, steps: int) -> Array:
 
 def observers(graph: Graph) -> list[int]:
     """Typical ones: around the median degree."""
-    return np.argsort(graph.degrees, kind="stable")[graph.n // 2 - 2 : graph.n // 2 + 3].tolist()
+    return [int(v) for v in np.argsort(graph.degrees, kind="stable")[graph.n // 2 - 2 : graph.n // 2 + 3]]
 
 
 def measure(quick: bool = False) -> Answer:

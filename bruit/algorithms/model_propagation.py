@@ -42,7 +42,7 @@ class ModelPropagation(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         local = home.value(where=home.public.confidence[home.ids] > 0)
-        return State(local, local)
+        return State(local.copy(), local)  # engines write states in place
 
     def emit(self, state: State, edges: Edges) -> Message:
         return edges.broadcast(state.model)

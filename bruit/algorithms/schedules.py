@@ -141,16 +141,32 @@ class Walk(Schedule):
     """A token hops from v to w with probability W[v, w]; `steps` counts hops, a stay is a hop and a visit.
 
     The first hop is the token's entry at peer `first`: with T steps, v_0 = first, ..., v_{T-1} act (walk:RW-7).
+    order "ring": nothing is drawn, the token goes to the neighbor whose number comes next (from the last peer on to
+    peer 0). Where every peer is a neighbor of the next one this is the ring 0, 1, ..., n - 1, 0, ... (gossip:RING-1);
+    elsewhere peers are left out, see `goes_round`. `token` tells several walks of one seed apart.
     """
 
     first: int = 0
+    order: str = "random"
+    token: int = 0
     unit: ClassVar[str] = "hops"
+
+    def __post_init__(self) -> None:
+        if self.order not in ("random", "ring"):
+            raise ConfigError(f"unknown order of a walk {self.order!r}; use 'random' or 'ring'")
+        if self.token < 0:
+            raise ConfigError(f"tokens are numbered from 0, found {self.token}")
 
     def path(self, graph: Graph, steps: int, dice: Dice) -> Ints:
         """The visited peers v_0 .. v_{steps-1}; it never depends on data, so it can be drawn first."""
         if not 0 <= self.first < graph.n:
             raise ConfigError(f"the walk starts at peer {self.first}, but the graph has peers 0..{graph.n - 1}")
-        uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), 0)[:, 0]
+        if self.order == "ring":
+            around = [self.first]
+            while len(around) < steps:
+                around.append(_successor(graph, around[-1]))
+            return np.array(around[:steps], np.int64)
+        uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), self.token)[:, 0]
         if steps > 10_000:
             from bruit.kernels.walk import visits
 
@@ -166,10 +182,16 @@ class Walk(Schedule):
 
     def next(self, graph: Graph, at: int, hop_number: int, dice: Dice) -> int:
         """Where the holder of hop `hop_number` sends the token, from its own row alone; agrees with `path`."""
+        if self.order == "ring":
+            return _successor(graph, at)
         low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
-        draw = float(dice.uniform("hop", np.array([hop_number]), 0)[0, 0])
+        draw = float(dice.uniform("hop", np.array([hop_number]), self.token)[0, 0])
         entry = int(np.searchsorted(np.cumsum(graph.weights.data[low:high]), draw))
         return int(graph.weights.indices[min(low + entry, high - 1)])
+
+    def goes_round(self, graph: Graph) -> bool:
+        """Whether in ring order every peer hands the token to the next one, so that nobody is left out."""
+        return self.order == "ring" and all(_successor(graph, v) == (v + 1) % graph.n for v in range(graph.n))
 
     def meetings(self, graph: Graph, steps: int, dice: Dice) -> Meetings:
         path = self.path(graph, steps, dice)
@@ -190,6 +212,12 @@ class Wakes(Schedule):
     def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
         found = Pairs("clocks", self.activations).meetings(graph, steps, dice, peers)
         return Meetings(found.time, found.a, found.a)
+
+
+def _successor(graph: Graph, at: int) -> int:
+    """The neighbor whose number comes next after the peer's own, around the circle of numbers; oneself if alone."""
+    row = graph.weights.indices[graph.weights.indptr[at] : graph.weights.indptr[at + 1]].astype(np.int64)
+    return int(row[np.argmin((row - at - 1) % graph.n)])
 
 
 def activation_draws(dice: Dice, first: int, sheets: int) -> Array:

@@ -1,8 +1,8 @@
 """Linear forms of a view, found by running the algorithm itself on symbols instead of numbers.
 
 Every release and every noise is a *source*, a unit vector of its own; states and messages are then linear forms over
-sources. Observers see rows of A s + B xi: sources that are releases carry the private scalar and its noise, others are
-pure noise. This is the oracle behind the fast accountants: they are tested to agree with it (gossip:LG-1).
+sources. Observers see rows of A s + B xi: sources that are releases carry the private scalar and its noise (or the
+scalar alone, where the release was bare), others are pure noise. This is the oracle behind the fast accountants: they are tested to agree with it (gossip:LG-1).
 Nonlinear algorithms are refused: `linear = True` is a tested claim. Cost: sources times messages; small graphs only.
 """
 
@@ -44,6 +44,7 @@ class SourceDoor(Door):
     width: int
     owners: list[int] = field(default_factory=list)  # owner of each source
     releases: list[bool] = field(default_factory=list)  # whether the source is a release of data
+    bare: set[int] = field(default_factory=set)  # releases without noise of their own
 
     @property
     def dim(self) -> int:
@@ -64,6 +65,12 @@ class SourceDoor(Door):
 
     def value(self, at: Address) -> Array:
         return self._fresh(at.ids, True)
+
+    def value_with(self, at: Address, levels: Array) -> Array:
+        first = len(self.owners)
+        rows = self._fresh(at.ids, True)
+        self.bare.update(range(first, first + len(at.ids)))
+        return rows + levels[:, None] * self._fresh(at.ids, False)
 
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         return self._fresh(at.ids, True)
@@ -105,7 +112,8 @@ def view_forms(
     rows = [np.eye(door.width)[mine]] + [np.asarray(row).reshape(1, -1) for row in received]
     stacked = np.concatenate(rows)
     data = np.array(door.releases, bool)
-    return Forms(stacked[:, data], stacked, np.array(door.owners)[data]), meetings
+    noisy = np.array([source not in door.bare for source in range(door.width)])
+    return Forms(stacked[:, data], stacked * noisy, np.array(door.owners)[data]), meetings
 
 
 def _execute(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int,

@@ -5,5 +5,8 @@ from bruit.mechanisms.discrete_gaussian import DiscreteGaussian
 from bruit.mechanisms.gaussian import Gaussian
 from bruit.mechanisms.laplace import Laplace
 from bruit.mechanisms.mechanism import Mechanism, mechanism_from
+from bruit.mechanisms.randomized_response import RandomizedResponse
 
-__all__ = ["DiscreteGaussian", "Gaussian", "Laplace", "Mechanism", "clip_rows", "mechanism_from"]
+__all__ = [
+    "DiscreteGaussian", "Gaussian", "Laplace", "Mechanism", "RandomizedResponse", "clip_rows", "mechanism_from",
+]  # fmt: skip

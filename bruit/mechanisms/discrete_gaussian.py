@@ -22,7 +22,7 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.mechanisms.mechanism import Mechanism, check_parameters
+from bruit.mechanisms.mechanism import Additive, check_parameters
 from bruit.privacy.events import DiscreteGaussianEvent, Event, Exact
 from bruit.randomness import Dice
 
@@ -32,7 +32,7 @@ _CHUNK = 2**15  # numbers whose words are held at a time
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian(Mechanism):
+class DiscreteGaussian(Additive):
     """Exactly sampled integer noise times grid (a power of two), after clipping to L2 norm clip; sigma = 0: none."""
 
     clip: float = 1.0

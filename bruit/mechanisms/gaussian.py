@@ -21,13 +21,13 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.mechanisms.mechanism import LATTICE, Mechanism, check_lattice, check_parameters, lattice_spacing
+from bruit.mechanisms.mechanism import LATTICE, Additive, check_lattice, check_parameters, lattice_spacing
 from bruit.privacy.events import Event, Exact, GaussianEvent
 from bruit.randomness import Dice
 
 
 @dataclass(frozen=True)
-class Gaussian(Mechanism):
+class Gaussian(Additive):
     """Gaussian noise of absolute standard deviation sigma after clipping to L2 norm clip; sigma = 0: no noise."""
 
     clip: float = 1.0
@@ -48,6 +48,9 @@ class Gaussian(Mechanism):
     def noise_multiplier(self) -> float:
         """sigma / sensitivity."""
         return self.sigma / self.sensitivity
+
+    def scaled(self, factor: float) -> "Gaussian":
+        return replace(self, sigma=factor * self.sigma)
 
     def event(self) -> Event:
         return GaussianEvent(self.noise_multiplier) if self.sigma else Exact()

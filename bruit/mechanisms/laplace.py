@@ -15,13 +15,13 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.mechanisms.mechanism import LATTICE, Mechanism, check_lattice, check_parameters, lattice_spacing
+from bruit.mechanisms.mechanism import LATTICE, Additive, check_lattice, check_parameters, lattice_spacing
 from bruit.privacy.events import Event, Exact, LaplaceEvent
 from bruit.randomness import Dice
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(Additive):
     """Laplace noise of the given scale after clipping to L1 norm clip; scale = 0: no noise."""
 
     clip: float = 1.0

@@ -3,6 +3,7 @@
     release(x) = snap(clip(x)) + noise(address)          address = ("noise", run, lane, step, use)
 
 snap rounds toward zero to the lattice of the noise (if it has one): no norm grows, and every sum below is exact.
+That is an additive mechanism; randomized response is one that is not.
 """
 
 import math
@@ -23,7 +24,7 @@ LATTICE = 2.0**-20  # default spacing of the lattice, in units of the noise
 
 
 class Mechanism(ABC):
-    """Clips rows and adds addressed noise. Below it: frozen dataclasses, one per file."""
+    """A randomized release of rows at an address. Below it: frozen dataclasses, one per file."""
 
     kind: ClassVar[str]
     norm: ClassVar[int] = 2
@@ -52,6 +53,25 @@ class Mechanism(ABC):
     def describe(self) -> dict[str, Any]:
         """A JSON-able description; `mechanism_from` reads it back."""
 
+    @abstractmethod
+    def release(
+        self, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int, run: Ints | int = 0
+    ) -> Array:
+        """Each row made private by draws at ("noise", run, lane, step, use). An address serves once  # (k, d)."""
+
+    @abstractmethod
+    def bare(self, values: Array, lanes: Ints) -> Array:
+        """Each row as it is released but for the randomness: bounded, and on the lattice of the noise  # (k, d)."""
+
+    @property
+    @abstractmethod
+    def gamma(self) -> float:
+        """Chance that a release is uniform whatever the data (randomized response); 0 for additive noise."""
+
+    def scaled(self, factor: float) -> "Mechanism":
+        """The same mechanism with its noise multiplied by the factor, where shares of noise add up to whole ones."""
+        raise ConfigError(f"{self.kind} noise cannot be shared out, since its shares do not add up; use gaussian noise")
+
     @property
     def sensitivity(self) -> float:
         """How far a release can move when the data behind it is replaced: 2 * clip, in the norm of the mechanism.
@@ -60,24 +80,34 @@ class Mechanism(ABC):
         """
         return 2.0 * self.clip
 
+
+class Additive(Mechanism):
+    """Clips rows and adds noise that does not depend on them."""
+
     @final
     def release(
         self, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int, run: Ints | int = 0
     ) -> Array:
-        """Clip each row, then add noise addressed by ("noise", run, lane, step, use). An address serves once."""
-        values = check_rows(values, lanes)
-        rows = clip_rows(values, self.clip, self.norm)
-        if self.spacing:
-            rows = snap(rows, self.spacing)
-        return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)  # (k, d)
+        rows = self.bare(values, lanes)
+        return rows + self.noise(dice, lanes, steps, use, rows.shape[1], run)  # (k, d)
+
+    @final
+    def bare(self, values: Array, lanes: Ints) -> Array:
+        rows = clip_rows(check_rows(values, lanes), self.clip, self.norm)
+        return snap(rows, self.spacing) if self.spacing else rows
+
+    @property
+    @final
+    def gamma(self) -> float:
+        return 0.0
 
 
 def mechanism_from(record: Mapping[str, Any]) -> Mechanism:
     """The mechanism a manifest describes."""
-    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
+    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
 
-    kinds: dict[str, type[Gaussian] | type[Laplace] | type[DiscreteGaussian]] = {
-        mechanism.kind: mechanism for mechanism in (Gaussian, Laplace, DiscreteGaussian)
+    kinds: dict[str, type[Gaussian] | type[Laplace] | type[DiscreteGaussian] | type[RandomizedResponse]] = {
+        mechanism.kind: mechanism for mechanism in (Gaussian, Laplace, DiscreteGaussian, RandomizedResponse)
     }
     fields = dict(record)
     kind = fields.pop("kind", None)

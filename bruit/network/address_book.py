@@ -99,9 +99,10 @@ class AddressBook:
         """The entry with that full fingerprint, None if nobody listed has it."""
         return next((entry for entry in self.entries if entry.fingerprint == full), None)
 
-    def certificates(self, without: int | None = None) -> bytes:
-        """All certificates one after the other, as TLS roots; a peer leaves out its own."""
-        return "".join(entry.certificate for entry in self.entries if entry.peer != without).encode()
+    def certificates(self, of: Iterable[int] | None = None) -> bytes:
+        """The certificates of these peers, or of all, one after the other, as TLS roots."""
+        chosen = range(len(self.entries)) if of is None else frozenset(of)
+        return "".join(entry.certificate for entry in self.entries if entry.peer in chosen).encode()
 
 
 def public_entry(identity: Identity, host: str, port: int) -> str:

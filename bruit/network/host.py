@@ -2,7 +2,7 @@
 
 Inputs (messages, alarms) are given to the machine in batches; one step of the journal commits the inputs, the spend
 and the messages they caused; only then do messages leave and receipts go out. What is refused is counted and logged
-and changes nothing. After a crash, `Host` executes the journal's inputs again and goes on.
+and changes nothing. After a crash the host recalls what its journal holds, and goes on.
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-import struct
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from bruit.errors import PrivacyError, RemoteProtocolError
+from bruit.errors import RemoteProtocolError
+from bruit.graphs import Graph
 from bruit.network.address_book import AddressBook
 from bruit.network.identity import Identity
-from bruit.network.journal import Input, Journal, Step
+from bruit.network.journal import Journal, Step
 from bruit.network.line import Line
 from bruit.network.listening import Listener
+from bruit.network.recalling import TIME, keep, recall
 from bruit.privacy.ledger import Ledger
-from bruit.protocols.codec import USUAL, Conversation, Frame, Limits, decode, encode
+from bruit.protocols.codec import USUAL, Conversation, Frame, Limits, decode, encode, encode_parts
 from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Met, Missed, Send, WakeAt
 from bruit.protocols.peer import EMPTY, PeerMachine
 
 log = logging.getLogger("bruit.network")
 BATCH = 64  # inputs committed together at most
-TIME = struct.Struct("<d")
-LARGEST = 1e150  # beyond it the square of a number is not finite: no honest model gets there
+LINGER = 1.0  # seconds that inputs which cause nothing wait for company; a crash meanwhile costs a retransmission
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,7 @@ class Settings:
     horizon: float | None = None  # until when meetings and wakes go on, in units of time; None for rounds and walks
     limits: Limits = USUAL
     queue: int = 4096  # messages of neighbors that may wait here
+    kept: int = 2**20  # bytes of inputs that a snapshot replaces, at least
 
 
 @dataclass
@@ -76,8 +75,13 @@ class Host:
         self._gone: set[int] = set()  # whom the operator knows to be missing
         self._told: set[int] = set()  # to whom this step says something
         self._heard: set[int] = set()  # from whom this step has heard something
-        self.ears = Listener(self.identity, self.book, self.me, self._voice, self.journal, self.settings.limits,
-                             self._queue, self.refused, self._news)  # fmt: skip
+        self.ears = Listener(self.identity, self.book, self.me, self._callers(), self._voice, self.journal,
+                             self.settings.limits, self._queue, self.refused, self._news,
+                             self._has_carried)  # fmt: skip
+        self._carried: dict[int, int] = {}  # up to which message of a peer our words to it are a receipt
+        self._body: tuple[Any, bytes] = (None, b"")  # the last row that was said, and its bytes
+        self._draft: tuple[Step, float] | None = None  # inputs not yet committed, and since when
+        self.enough = self.settings.kept  # bytes of steps after which a snapshot is taken
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._began = 0.0
@@ -90,6 +94,9 @@ class Host:
     def _news(self, peer: int) -> None:
         if peer in self.lines:
             self.lines[peer].notify()
+
+    def _has_carried(self, peer: int) -> int:
+        return self._carried.get(peer, 0) if peer in self.lines and self.lines[peer].connected else 0
 
     def _line(self, peer: int) -> Line:
         if peer not in self.lines:
@@ -113,9 +120,6 @@ class Host:
             return self.machine.wake(now, alarm, int(number))  # type: ignore[arg-type]
         frame = known or decode(payload, self._voice(sender), self.settings.limits)
         example = None if frame.kind in EMPTY else self.machine.example
-        floats = (part.values for part in frame.fields if part.values.dtype.kind == "f")
-        if any(np.abs(values).max(initial=0.0) > LARGEST for values in floats):
-            raise RemoteProtocolError(f"a number beyond {LARGEST:g} came, which no honest peer says")
         return self.machine.receive(now, sender, frame.envelope(example))
 
     def _feed(self, step: Step, kind: str, sender: int, sequence: int, payload: bytes,
@@ -172,37 +176,12 @@ class Host:
         self.sent += 1
         self.payloads += effect.envelope.row is not None
         if step is not None:
-            heard = step.last_sequence(effect.to)
+            heard, row = step.last_sequence(effect.to), effect.envelope.row
             frame = Frame.of(self._voice(self.me), step.next_sequence(effect.to), effect.envelope, heard)
-            step.send(effect.to, encode(frame, self.settings.limits))
-
-    def _recall(self) -> None:
-        """After a restart: execute what the journal holds again, and check that it cost what it had cost."""
-        for known in self.journal.inputs():
-            self._again(known)
-        spent = [(line.peer, line.step, line.clock, line.event) for line in self.journal.spent()]
-        columns = [self.ledger.column(name).tolist() for name in ("peer", "step", "clock", "event")]
-        again = [(p, s, c, self.ledger.events[e].to_json()) for p, s, c, e in zip(*columns, strict=True)]
-        if spent != again:
-            raise PrivacyError(f"the inputs in {self.journal.path}, executed again, spend otherwise than its ledger "
-                               f"says ({len(again)} and {len(spent)} lines): refusing to go on; use the version that "
-                               f"began the run")  # fmt: skip
-
-    def _again(self, known: Input) -> None:
-        """Execute a committed input again after a restart."""
-        if known.kind == "refused":
-            self.refused["message"] += 1
-            return
-        now, payload = TIME.unpack(known.payload[:8])[0], known.payload[8:]
-        self._began = time.monotonic() - now
-        if known.kind == "own":
-            self._own.pop(0)
-        if known.kind == "alarm":
-            alarm, number = payload.decode().split(":")
-            self._alarms.remove(min(entry for entry in self._alarms if entry[2:] == (alarm, int(number))))
-            heapq.heapify(self._alarms)
-        self._carry_out(self._react(known.kind, known.sender, now, payload), None)
-        self._spent = self.ledger.calls
+            known = self._body[1] if row is not None and row is self._body[0] else None
+            head, body = encode_parts(frame, known, self.settings.limits)
+            step.send(effect.to, head, body)
+            self._body, self._carried[effect.to] = (row, body), heard
 
     def _now(self) -> float:
         return time.monotonic() - self._began
@@ -218,7 +197,7 @@ class Host:
         """Serve, take part until the end, and leave when the neighbors have everything."""
         server = await self.ears.serve()
         try:
-            self._recall()
+            recall(self)
             for peer in self._neighbors():
                 self._line(peer)
             await self._gather()
@@ -237,6 +216,12 @@ class Host:
         """Leave now, in a state from which the next start goes on."""
         self._stop.set()
 
+    def _callers(self) -> list[int]:
+        """Who may ever call this peer: its neighbors, or, on a graph that changes, all the others."""
+        graph = self.machine.seat.graph
+        chosen = graph.neighbors(self.me) if isinstance(graph, Graph) else range(len(self.book.entries))
+        return [int(peer) for peer in chosen if peer != self.me]
+
     def _neighbors(self) -> list[int]:
         """Whom this peer meets in the first rounds; a line to anybody else is laid with the first message."""
         graph = self.machine.seat.graph
@@ -247,7 +232,7 @@ class Host:
     async def _gather(self) -> None:
         """Before the first step, wait until all neighbors are there, or patience ends."""
         if self.journal.last_sequence(self.me):
-            return
+            return  # begun before
         deadline = time.monotonic() + self.settings.timeout
         while time.monotonic() < deadline and not self._stop.is_set():
             if all(line.connected for line in self.lines.values()):
@@ -263,19 +248,34 @@ class Host:
     async def _live(self) -> None:
         while not self._finished() and not self._stop.is_set():
             first = await self._next_message()
-            with self.journal.step() as step:
-                if first is not None:
-                    self._take(step, *first)
-                for _ in range(BATCH):
-                    if self._queue.empty():
-                        break
-                    self._take(step, *self._queue.get_nowait())
-                while self._own:
-                    self._hear_oneself(step)
-                while self._alarms and self._alarms[0][0] <= self._now():
-                    _, _, alarm, number = heapq.heappop(self._alarms)
-                    self._feed(step, "alarm", self.me, step.last_sequence(self.me) + 1, f"{alarm}:{number}".encode())
-            self._flush()
+            self._work(first)
+        if self._draft is not None:
+            self._work(None, commit=True)
+
+    def _work(self, first: tuple[int, Frame, bytes] | None, commit: bool = False) -> None:
+        """React to what has come; commit it if anybody waits for that, or if it has lingered long enough."""
+        step, since = self._draft or (self.journal.begin(), time.monotonic())
+        self._draft = (step, since)
+        try:
+            if first is not None:
+                self._take(step, *first)
+            while not self._queue.empty() and len(step.inputs) < BATCH:
+                self._take(step, *self._queue.get_nowait())
+            while self._own:
+                self._hear_oneself(step)
+            while self._alarms and self._alarms[0][0] <= self._now():
+                _, _, alarm, number = heapq.heappop(self._alarms)
+                self._feed(step, "alarm", self.me, step.last_sequence(self.me) + 1, f"{alarm}:{number}".encode())
+            lingered = len(step.inputs) >= BATCH or time.monotonic() > since + LINGER
+            if not (commit or lingered or self.done or step.speaks()):
+                return
+            self.journal.commit(step)
+        except BaseException as error:
+            self.journal.fail(step, error)
+            raise
+        self._draft = None
+        self._flush()
+        keep(self)
 
     def _finished(self) -> bool:
         if self.settings.horizon is None:
@@ -288,9 +288,12 @@ class Host:
         """The next message, or None when an alarm rings or the host should look around."""
         if self._own:
             return None
+        if not self._queue.empty():
+            return self._queue.get_nowait()
         due = min(self._alarms[0][0] - self._now() if self._alarms else 0.2, 0.2)
         try:
-            return await asyncio.wait_for(self._queue.get(), max(due, 0.0))
+            async with asyncio.timeout(max(due, 0.0)):
+                return await self._queue.get()
         except TimeoutError:
             return None
 
@@ -313,6 +316,7 @@ class Host:
 
     async def _leave(self) -> None:
         """Stay until every neighbor has our words and has said bye, or patience ends."""
+        self.ears.hurry()
         for line in self.lines.values():
             line.bye()
         deadline = time.monotonic() + self.settings.timeout

@@ -15,21 +15,19 @@ from pathlib import Path
 
 from bruit.errors import ConfigError, PrivacyError
 
-MARK, VERSION = 0x62727569, 1  # "brui", the number that says whose file it is; and its layout
+MARK, VERSION = 0x62727569, 2  # "brui", the number that says whose file it is; and its layout
 SECRET_BYTES = 16
 LAYOUT = f"""
 PRAGMA application_id = {MARK};
 PRAGMA user_version = {VERSION};
 CREATE TABLE header (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE inputs (position INTEGER PRIMARY KEY, kind TEXT NOT NULL, sender INTEGER NOT NULL,
-                     sequence INTEGER NOT NULL, payload BLOB NOT NULL, seal BLOB NOT NULL, UNIQUE (sender, sequence));
+CREATE TABLE steps (number INTEGER PRIMARY KEY, content BLOB NOT NULL, seal BLOB NOT NULL);
 CREATE TABLE spends (line INTEGER PRIMARY KEY, peer INTEGER NOT NULL, step INTEGER NOT NULL, clock INTEGER NOT NULL,
                      event TEXT NOT NULL, seal BLOB NOT NULL);
 CREATE TABLE outbox (receiver INTEGER NOT NULL, sequence INTEGER NOT NULL, payload BLOB NOT NULL, seal BLOB NOT NULL,
                      PRIMARY KEY (receiver, sequence));
-CREATE TABLE links (receiver INTEGER PRIMARY KEY, sent INTEGER NOT NULL, acknowledged INTEGER NOT NULL);
-CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL, state BLOB NOT NULL,
+CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), state BLOB NOT NULL, places TEXT NOT NULL,
                        seal BLOB NOT NULL);
 """
 

@@ -68,7 +68,7 @@ class Line:
 
     def settled(self) -> bool:
         """Whether the neighbor has everything."""
-        return next(iter(self.journal.outbox(self.entry.peer)), None) is None
+        return self.journal.settled(self.entry.peer)
 
     async def keep(self) -> None:
         """Connect, talk, and connect again, until cancelled."""

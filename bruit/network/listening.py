@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,31 +23,53 @@ from bruit.network.line import options
 from bruit.protocols.codec import CONTROL, METHOD, SERVICE, Conversation, Frame, Limits, decode, encode
 
 log = logging.getLogger("bruit.network")
-RECEIPTS = 0.05  # seconds between two receipts at least; messages carry receipts too
+RECEIPTS = 1.0  # seconds until a receipt goes out on its own; messages the other way carry receipts too
 
 
 @dataclass
 class Listener:
-    """The ears of a host; `news` is called with the peer whose receipts may let more leave."""
+    """The ears of a host; `news` is called with the peer whose receipts may let more leave.
+
+    `carried` says up to which message of a peer our own words to it have already been a receipt.
+    """
 
     identity: Identity
     book: AddressBook
     me: int
+    callers: Iterable[int]  # who may call: the neighbors
     voice: Callable[[int], Conversation]
     journal: Journal
     limits: Limits
     queue: asyncio.Queue[tuple[int, Frame, bytes]]
     refused: Counter[str]
     news: Callable[[int], None]
+    carried: Callable[[int], int]
     left: set[int] = field(default_factory=set)  # who has said bye
     received_bytes: int = 0
     receipts: dict[int, asyncio.Event] = field(default_factory=dict)
     _last: dict[int, int] = field(default_factory=dict)  # the last message queued, by sender
+    _later: set[int] = field(default_factory=set)  # who will get a receipt in a while
+    _hurry: bool = False
 
     def committed(self, senders: set[int]) -> None:
-        """There is more of these senders in the journal: receipts may go out to them."""
+        """There is more of these senders in the journal: receipts go out to them, in a while."""
         for peer in senders & self.receipts.keys():
+            if self._hurry:
+                self.receipts[peer].set()
+            elif peer not in self._later:
+                self._later.add(peer)
+                asyncio.get_running_loop().call_later(RECEIPTS, self._remind, peer)
+
+    def _remind(self, peer: int) -> None:
+        self._later.discard(peer)
+        if self.carried(peer) < self.journal.last_sequence(peer):
             self.receipts[peer].set()
+
+    def hurry(self) -> None:
+        """Nothing more will be said that could carry receipts: from now on they go out at once."""
+        self._hurry = True
+        for receipt in self.receipts.values():
+            receipt.set()
 
     async def serve(self) -> grpc.aio.Server:
         """Begin to listen; RuntimeError when the port cannot be had."""
@@ -55,7 +77,7 @@ class Listener:
         handlers: dict[str, Any] = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
         credentials = grpc.ssl_server_credentials(
-            [(self.identity.key, self.identity.certificate.encode())], self.book.certificates(without=self.me),
+            [(self.identity.key, self.identity.certificate.encode())], self.book.certificates(self.callers),
             require_client_auth=True,
         )  # fmt: skip
         entry = self.book.entry(self.me)
@@ -111,6 +133,8 @@ class Listener:
         """
         if frame.acknowledged:
             self.journal.acknowledge(sender, frame.acknowledged)
+            if self._hurry:
+                self.news(sender)
         if frame.kind in CONTROL:
             if frame.kind == "bye":
                 self.left.add(sender)
@@ -139,5 +163,3 @@ class Listener:
                 kind = "bye" if now[1] else "ack"
                 await context.write(encode(Frame(self.voice(self.me), 0, kind, acknowledged=now[0])))
                 said = now
-                if kind == "ack" and not over.is_set():
-                    await asyncio.sleep(RECEIPTS)  # one receipt for what comes meanwhile

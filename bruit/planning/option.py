@@ -14,8 +14,8 @@ FLOAT_BYTES, HEADER_BYTES = 8, 100
 
 @dataclass(frozen=True)
 class Option:
-    """`error` is the root mean square error of the mean in units of the sensitivity, or the excess loss of the learned
-    model; `statement` names where it comes from, `at_most` whether it is a bound; `trust` is what one has to believe."""
+    """`error` is the root mean square error of the mean in units of the sensitivity, or the excess loss of the model;
+    `statement` names where it comes from, `at_most` whether it is a bound; `trust` is what one has to believe."""
 
     protocol: str
     graph: str

@@ -31,13 +31,13 @@ def option(question: Question) -> Option:
     learning = question.job == "learning"
     error = descent_error(question, hops, z**2) if learning else math.sqrt((z**2 + question.spread) / hops)
     statement = "walk:RW-3, Prop. 7.3" if learning else "walk:RW-1: sqrt((z^2 + spread) / hops), uniform visits"
-    notes: tuple[str, ...] = ("the last token is not published; walk SGD needs convex smooth losses and a rate of at most 2 / beta",)
+    notes = ["the last token is not published; losses are convex and smooth, the rate is at most 2 / beta"]
     if not proven:
-        notes += (f"the worst of {len(laws)} pairs of neighbors stands for all: account for the walk that happened",)
+        notes.append(f"the worst of {len(laws)} pairs of neighbors stands for all: account for the walk that happened")
     return Option(
         "walk", graph.name, hops, z, "proven" if proven else "heuristic", "the walk seen from before its start",
         "walk:RW-14", "peers follow the protocol and add the full noise", error, learning, statement, float(rounds),
-        math.nan, notes,
+        math.nan, tuple(notes),
     )  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def _least(question: Question, laws: list[SegmentLaw]) -> float:
 
 
 def _laws(question: Question, graph: Graph) -> tuple[list[SegmentLaw], bool]:
-    """How soon a contribution is seen: one law on the complete graph, every pair of a small one, some of a large one."""
+    """How soon a contribution is seen: one law on the complete graph, all pairs of a small one, some of a large one."""
     if is_uniform(graph):
         return [complete_law(graph.n, question.colluders, question.cooldown)], True
     if question.colluders > 1:

@@ -154,7 +154,8 @@ class Accountant:
         energy = float(charge.energy[chosen])
         loss = energy * z**2 if 0 < z < math.inf and energy < math.inf else math.nan
         if charge.counts is None and energy in (0.0, math.inf):
-            loss = 0.0 if energy == 0 else sum(part.count for part in phases)
+            seen = sum(part.count for part in phases) if z == 0 else math.inf
+            loss = 0.0 if energy == 0 else seen
         titles = "; then ".join(f"{part.title} ({part.spec})" for part in phases)
         return Guarantee(
             last.title if single else f"composition of {titles}", last.spec if single else "gossip:DP-5", last.status,
@@ -178,19 +179,28 @@ class Accountant:
         theorem, hypotheses, refused = self.theorem(status)
         if theorem is None:
             return [*before, self._local(refused or ("no theorem on views is known for this algorithm",))]
-        losses = theorem.losses(self.facts, observers)
+        charge, z = self._charged(theorem, observers)
         releases = self.facts.releases()
-        if theorem.status == "proven":
-            losses = np.minimum(losses, float(releases.max(initial=0)))
-        z = self.facts.noise_multiplier()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            energy = np.where(losses > 0, losses / np.float64(z) ** 2, 0.0)
         notes = refused + theorem.notes(self.facts, observers)
         return [*before, _Answer(
-            Charge(energy), theorem.title, theorem.spec, theorem.status, hypotheses, notes,
+            charge, theorem.title, theorem.spec, theorem.status, hypotheses, notes,
             theorem.seen(self.facts, observers), theorem.advice(self.facts, observers), z,
             float(releases.max(initial=0)),
         )]  # fmt: skip
+
+    def _charged(self, theorem: Theorem, observers: tuple[int, ...]) -> tuple[Charge, float]:
+        """What the theorem says the view costs, and the noise multiplier it is measured in (0: not in Gaussian noise).
+
+        A proven loss is never above that of the most exposed peer before everybody."""
+        counted = theorem.events(self.facts, observers)
+        if counted is not None:
+            return Charge(np.zeros(self.facts.n), *counted), 0.0
+        losses, z = theorem.losses(self.facts, observers), theorem.unit(self.facts)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            energy = np.where(losses > 0, losses / np.float64(z) ** 2, 0.0)
+        if theorem.status == "proven":
+            energy = np.minimum(energy, charged_locally(self.facts).energy.max(initial=0.0))
+        return Charge(energy), z
 
     def ends_known(self, status: Status) -> bool:
         """Whether its last states are a function of what every observer saw."""
@@ -247,7 +257,7 @@ class Accountant:
             return total + charge.energy[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             m = theorem.matrix(self.facts, progress)
-            return total + np.where(m > 0, m / np.float64(self.facts.noise_multiplier()) ** 2, 0.0)
+            return total + np.where(m > 0, m / np.float64(theorem.unit(self.facts)) ** 2, 0.0)
 
     def summary(self, delta: float = 1e-6, status: Status = "proven",
                 progress: Callable[[int, int], None] | None = None) -> Summary:  # fmt: skip

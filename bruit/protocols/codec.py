@@ -9,7 +9,6 @@ anything is built from them, so a small frame cannot ask for a large memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast, get_args
 
@@ -118,23 +117,33 @@ def like(example: Any, fields: tuple[Field, ...]) -> Any:
 
 def encode(frame: Frame, limits: Limits = USUAL) -> bytes:
     """The bytes of a frame."""
+    return b"".join(encode_parts(frame, None, limits))
+
+
+def encode_parts(frame: Frame, body: bytes | None = None, limits: Limits = USUAL) -> tuple[bytes, bytes]:
+    """The bytes of a frame as (head, body), to be sent one after the other; the body is the payload alone.
+
+    Whoever says the same row to several others gives the body back and has only the head made anew.
+    """
     for name, value in (("sequence", frame.sequence), ("number", frame.number), ("acknowledged", frame.acknowledged)):
         if type(value) is not int or not 0 <= value <= MOST:
             raise LocalProtocolError(f"the {name} of a frame must be an integer in 0..2**63 - 1, found {value!r}")
     try:
         _check(frame, limits)
-        run_id = bytes.fromhex(frame.conversation.run_id)
-        message = wire_pb2.Frame(
-            run_id=run_id, algorithm=frame.conversation.algorithm, sender=frame.conversation.sender,
-            sequence=frame.sequence, kind=frame.kind, number=frame.number, acknowledged=frame.acknowledged,
-            fields=[_pack(field, limits) for field in frame.fields],
-        )  # fmt: skip
+        head = wire_pb2.Frame(
+            run_id=bytes.fromhex(frame.conversation.run_id), algorithm=frame.conversation.algorithm,
+            sender=frame.conversation.sender, sequence=frame.sequence, kind=frame.kind, number=frame.number,
+            acknowledged=frame.acknowledged,
+        ).SerializeToString(deterministic=True)  # fmt: skip
+        if body is None:
+            fields = [_pack(field, limits) for field in frame.fields]
+            body = wire_pb2.Frame(fields=fields).SerializeToString(deterministic=True)
     except (RemoteProtocolError, ValueError, TypeError) as error:
         raise LocalProtocolError(f"this peer was about to send a frame nobody may accept: {error}") from error
-    data = message.SerializeToString(deterministic=True)
-    if len(data) > limits.bytes:
-        raise LocalProtocolError(f"this peer was about to send {len(data)} bytes, more than the {limits.bytes} allowed")
-    return data
+    size = len(head) + len(body)
+    if size > limits.bytes:
+        raise LocalProtocolError(f"this peer was about to send {size} bytes, more than the {limits.bytes} allowed")
+    return head, body
 
 
 def decode(data: bytes, conversation: Conversation, limits: Limits = USUAL) -> Frame:
@@ -219,32 +228,32 @@ def _survey(data: bytes, limits: Limits) -> None:
     Two bytes make an empty field of a few hundred bytes of memory, so the parser alone would let 64 MiB become
     gigabytes. Every tag must be one of wire.proto's and come once, except `fields`, at most limits.fields times.
     """
-    for number, start, end in _parts(data, 0, len(data), FRAME_TAGS, limits.fields):
-        if number == FIELDS_TAG:
-            for inner, first, last in _parts(data, start, end, FIELD_TAGS, 0):
-                if inner == SHAPE_TAG and last - first > 5 * limits.dimensions:
-                    raise RemoteProtocolError(f"an array of more than the {limits.dimensions} axes allowed")
+    for start, end in _walk(data, 0, len(data), FRAME_TAGS, (FIELDS_TAG, limits.fields)):
+        for first, last in _walk(data, start, end, FIELD_TAGS, (SHAPE_TAG, 1)):
+            if last - first > 5 * limits.dimensions:
+                raise RemoteProtocolError(f"an array of more than the {limits.dimensions} axes allowed")
 
 
-def _parts(data: bytes, at: int, end: int, tags: dict[int, int], most: int) -> Iterator[tuple[int, int, int]]:
-    """The number and extent of every part of one protobuf message."""
-    seen: dict[int, int] = {}
+def _walk(data: bytes, at: int, end: int, tags: dict[int, int], wanted: tuple[int, int]) -> list[tuple[int, int]]:
+    """The extents of the wanted part, (number, how often at most), of one protobuf message; others come once."""
+    found: list[tuple[int, int]] = []
+    seen = 0  # a bit for every number that came
     while at < end:
-        tag, at = _varint(data, at, end)
+        tag, at = (data[at], at + 1) if data[at] < 128 else _varint(data, at, end)
         number, kind = tag >> 3, tag & 7
         if tags.get(number) != kind:
             raise RemoteProtocolError(f"{len(data)} bytes came that are no frame (tag {tag})")
-        seen[number] = seen.get(number, 0) + 1
-        allowed = most if tags is FRAME_TAGS and number == FIELDS_TAG else 1
-        if seen[number] > allowed:
+        allowed = wanted[1] if number == wanted[0] else 1
+        if len(found) >= allowed if number == wanted[0] else seen >> number & 1:
             raise RemoteProtocolError(f"a frame repeats its part {number} more often than the {allowed} times allowed")
-        start = at
-        value, at = _varint(data, at, end)
-        if kind == BYTES:
-            start, at = at, at + value
+        seen |= 1 << number
+        value, after = (data[at], at + 1) if at < end and data[at] < 128 else _varint(data, at, end)
+        start, at = (after, after + value) if kind == BYTES else (at, after)
         if at > end:
             raise RemoteProtocolError(f"a frame is cut short: {at - end} bytes are missing")
-        yield number, start, at
+        if number == wanted[0]:
+            found.append((start, at))
+    return found
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:

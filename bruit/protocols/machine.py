@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "ask", "go", "stop", "end", "post"]
-Alarm = Literal["call", "round", "offer", "reply", "token"]
+Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "ask", "go", "stop", "past", "still", "fence",
+               "end", "post"]  # fmt: skip
+Alarm = Literal["call", "round", "offer", "reply", "token", "gone", "asked", "settled"]
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,16 @@ from bruit.randomness import Dice
 from bruit.trace import Faults
 
 ONE = np.array([0])
-EMPTY = ("offer", "busy", "ask", "go", "stop", "end")  # kinds without payload
+LARGEST = 1e150  # beyond it the square of a number is not finite: no honest model gets there
+EMPTY = ("offer", "busy", "ask", "go", "stop", "past", "still", "fence", "end")  # kinds without payload
 
 
 def fits(row: Any, like: Any) -> bool:
-    """Whether a payload is one row of the same types and widths as `like`, all of its numbers finite."""
+    """Whether a payload is one row of the same types and widths as `like`, its numbers up to LARGEST."""
     if isinstance(like, np.ndarray):
         if not isinstance(row, np.ndarray) or row.dtype != like.dtype or row.shape != (1, *like.shape[1:]):
             return False
-        return row.dtype.kind != "f" or bool(np.isfinite(row).all())
+        return row.dtype.kind != "f" or bool((np.abs(row) <= LARGEST).all())  # false for what is not a number, too
     return type(row) is type(like) and all(fits(part, other) for part, other in zip(row, like, strict=True))
 
 
@@ -61,6 +62,7 @@ class PeerMachine(Machine):
     """Runs one seat; `state` is the algorithm's state, a batch of one."""
 
     kinds: ClassVar[tuple[str, ...]]  # what its neighbors may say
+    derived: ClassVar[tuple[str, ...]] = ("seat", "ids", "_links")  # what follows from the seat and the rest
 
     def __init__(self, seat: Seat) -> None:
         self.seat, self.count = seat, 0
@@ -74,6 +76,21 @@ class PeerMachine(Machine):
     def waiting(self) -> bool:
         """Whether this peer is in the middle of a meeting."""
         return False
+
+    def memory(self) -> dict[str, Any]:
+        """All that this machine remembers of its inputs, to go on from later."""
+        return {name: value for name, value in vars(self).items() if name not in self.derived}
+
+    def resume(self, memory: dict[str, Any]) -> None:
+        """Go on, in the same seat, from where a machine was when it told its memory."""
+        if set(memory) != set(self.memory()):
+            raise LocalProtocolError("a peer was to go on from the memory of another kind of machine or version")
+        vars(self).update(memory)
+        self._links = self._around(self.count)
+
+    def _around(self, number: int) -> Links:
+        """This peer's links at one position of the schedule."""
+        return self._links
 
     @abstractmethod
     def _handle(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
@@ -116,7 +133,8 @@ class PeerMachine(Machine):
         if type(envelope.number) is not int or envelope.number < 0:
             raise RemoteProtocolError(f"peer {sender} numbered its message {envelope.number!r}")
         if envelope.row is not None if envelope.kind in EMPTY else not fits(envelope.row, self.example):
-            wanted = "nothing" if envelope.kind in EMPTY else "one row of finite numbers of the agreed types and widths"
+            due = f"one row of the agreed types and widths, of numbers up to {LARGEST:g}"
+            wanted = "nothing" if envelope.kind in EMPTY else due
             raise RemoteProtocolError(f"peer {sender} sent a message of kind {envelope.kind} that holds not {wanted}")
 
     def _check_neighbor(self, sender: int) -> None:
@@ -136,9 +154,9 @@ class PeerMachine(Machine):
     def _next_call(self) -> list[Effect]:
         return [WakeAt(float(self.seat.calls[self._calls]))] if self._calls < len(self.seat.calls) else []
 
-    def _patience(self, now: float, alarm: Alarm, number: int) -> list[Effect]:
-        """The end of this peer's patience with whom it now waits for."""
-        return [WakeAt(now + self.seat.timeout, alarm, number)] if math.isfinite(self.seat.timeout) else []
+    def _patience(self, now: float, alarm: Alarm, number: int, times: float = 1) -> list[Effect]:
+        """The end of this peer's patience, so many times over, with whom it now waits for."""
+        return [WakeAt(now + times * self.seat.timeout, alarm, number)] if math.isfinite(self.seat.timeout) else []
 
 
 def peer_machine(seat: Seat) -> PeerMachine:

@@ -4,17 +4,19 @@ Nobody stops a run: when patience ends, the peer goes on with those it heard, gi
 and does not wait for them again until they speak of the present or nearly so; a peer that hears nobody at all waits a
 few times more before it goes on alone. The mean is kept all the same, because an exchange is a flow W_ij (m_j - m_i):
 what arrives late is applied late, once, against what this peer had said in that exchange; after the last round, by
-mixing that round again with the flow added (nothing is said then, so nothing leaks twice).
+mixing that round again with the flow added (nothing is said then, so nothing leaks twice). Where every copy has noise
+of its own, what this peer had said to that neighbor is not what it mixed with: m_i is then the row it mixed with.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from bruit.algorithms.messages import Inbox, Links, join, take
+from bruit.arrays import Array
 from bruit.errors import RemoteProtocolError
 from bruit.graphs import Graph
 from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Missed, Send
@@ -27,16 +29,28 @@ NEAR, TURN = 4, 8
 ALONE = 3  # rounds in a row that a peer waits for, each with all of its patience, when it hears nobody at all
 
 
+@dataclass(frozen=True)
+class Noted(Inbox):
+    """An inbox that notes the row of its own with which a peer mixes, where that row never traveled."""
+
+    notes: list[Array] = field(default_factory=list)
+
+    def mix(self, own: Array | None = None) -> Array:
+        self.notes.extend([] if own is None else [own])
+        return super().mix(own)
+
+
 class RoundPeer(PeerMachine):
     """One peer of a synchronous algorithm."""
 
     kinds: ClassVar[tuple[str, ...]] = ("round",)
+    derived: ClassVar[tuple[str, ...]] = (*PeerMachine.derived, "_built")
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
         self._heard: dict[int, dict[int, Any]] = {}
         self._away: set[int] = set()
-        self._owed: dict[tuple[int, int], tuple[float, Any]] = {}  # (round, neighbor): weight, what this peer had said
+        self._owed: dict[tuple[int, int], tuple[float, Any]] = {}  # (round, neighbor): weight, m_i of that round
         self._late: Any = None  # flows that arrived after their round
         self._said: Any = None
         self._rung, self._alone = -1, 0  # the last round whose patience ended; how many in a row without a word
@@ -60,10 +74,11 @@ class RoundPeer(PeerMachine):
 
     def _speak(self, now: float) -> list[Effect]:
         self._said = self._say(self._links)
-        sends: list[Effect] = [
-            Send(int(peer), Envelope("round", self.count, take(self._said.rows, ONE + (k if self._said.each else 0))))
-            for k, peer in enumerate(self._links.senders)
-        ]
+        rows, each = self._said
+        count = len(self._links.senders)
+        words = [take(rows, ONE + k) for k in range(count)] if each else [take(rows, ONE)] * count
+        sends: list[Effect] = [Send(int(peer), Envelope("round", self.count, row))
+                               for peer, row in zip(self._links.senders, words, strict=True)]  # fmt: skip
         later = self.seat.timeout * (self.count % TURN) / (2 * TURN)
         return sends + self._patience(now + later, "round", self.count)
 
@@ -117,6 +132,7 @@ class RoundPeer(PeerMachine):
                 break
             self._alone = self._alone + 1 if alone else 0
             effects += [Missed(peer, self.count) for peer in missing]
+            weights = {peer: float(self._links.weights[self._links.senders == peer][0]) for peer in missing}
             inbox = self._inbox(heard, missing)
             self._heard.pop(self.count, None)
             self.count += 1
@@ -125,20 +141,24 @@ class RoundPeer(PeerMachine):
                 self._links = self._around(self.count)
             self._final = (self.state, inbox) if last else None
             self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, last))
+            self._owe(weights, inbox)
             effects += [Done()] if last else self._speak(now)
         return effects
+
+    def _owe(self, weights: dict[int, float], inbox: Inbox) -> None:
+        """Remember what the round just closed was mixed with instead of the words of those it went on without."""
+        notes = inbox.notes if isinstance(inbox, Noted) else [inbox.own]
+        if len(notes) == 1 and isinstance(notes[0], np.ndarray):
+            self._owed |= {(self.count - 1, peer): (weight, notes[0]) for peer, weight in weights.items()}
 
     def _inbox(self, heard: dict[int, Any], missing: list[int]) -> Inbox:
         links, said = self._links, self._said
         own = take(said.rows, ONE) if not said.each else None
-        for peer in missing:
-            if isinstance(own, np.ndarray):
-                self._owed[self.count, peer] = (float(links.weights[links.senders == peer][0]), own)
         complete = np.sort(np.append(self._graph(self.count).neighbors(self.seat.me), self.seat.me))
         links = links.without(np.isin(links.senders, missing)) if missing else links
         late, self._late = self._late, None
         if said.each:
             empty = take(said.rows, ONE[:0])
-            return Inbox(links, join([heard[int(j)] for j in links.senders] or [empty]), True, None, late)
+            return Noted(links, join([heard[int(j)] for j in links.senders] or [empty]), True, None, late)
         rows = join([heard.get(int(j), own) if j != self.seat.me else own for j in complete])
         return Inbox(links, rows, False, own, late)

@@ -1,12 +1,24 @@
-"""A token between peers: one model that walks, survives its holders' crashes, and is never in two places.
+"""A token between peers: one model that walks, survives its holders' crashes and deaths, and is never in two places.
 
 The holder of hop h asks its predecessor before it lets the token go; the predecessor grants it once. If the holder does
 not ask in time the predecessor takes the token back and sends it elsewhere, to whom it has not tried yet if there is
 anybody; a holder that asks too late is told to stop, and its token ends. So at every hop one token, and only one, goes
 on. After the last hop the word that the walk has ended is passed to everybody.
 
-Safety comes first: between "ask" and "go" only these two know who has the token, and nobody else can tell a lost token
-from a slow one. If one of them vanishes right then, the walk waits until it is back.
+Between "ask" and "go" only two peers know who has the token, and nobody can tell a dead one from a slow one. So whoever
+depends on another's word waits very long for it: the predecessor that has granted, until the holder has granted in turn
+("past"; "still" if it takes a while); the holder that has asked, for its answer. After GONE patiences the other is held
+to be gone for good, and the walk goes on in a new *epoch*: first everybody is told ("fence"), and who has heard of an
+epoch does nothing for a token of an older one; then, when that word has had time to settle, whoever spoke it goes on
+with its own copy, unless it has meanwhile heard of a still higher epoch. Epochs of different peers differ.
+
+    always          one token per epoch; no hop of an epoch is left twice; who has heard of an epoch ends older tokens
+    never two       if who is silent for GONE patiences is dead, and words reach the living in SETTLE patiences
+    goes on         if of a holder and its predecessor one lives, and the living are connected
+
+Where the second line fails (a partition, or a machine that slept), an older token may walk on among those who have not
+heard of the newer one; it ends where the two are known together. Whatever happens each visit is paid for by the one
+who is visited, with noise of its own: copies of a token never share any.
 """
 
 from __future__ import annotations
@@ -23,34 +35,55 @@ from bruit.errors import RemoteProtocolError
 from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Met, Missed, Send
 from bruit.protocols.peer import ONE, PeerMachine, Seat
 
+GONE = 10  # patiences without a word after which a peer is held to be gone for good
+SETTLE = 2  # patiences that the word of a new epoch is given to reach everybody
+EPOCHS = 2**24  # more than that nobody can mean
+
 
 @dataclass
 class Custody:
-    """A token this peer has sent and may still take back: to whom, what, and whether it was let go."""
+    """A token this peer has sent and may still take back: to whom, what, whether it was let go, and the last watch."""
 
     holder: int
     row: Any
     granted: bool = False
+    watch: int = -1
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What this peer goes on with when its epoch has settled: its own visit, or the custody of who is gone."""
+
+    epoch: int
+    hop: int
+    custody: Custody | None
 
 
 class TokenPeer(PeerMachine):
-    """One peer of a walk."""
+    """One peer of a walk; messages are numbered epoch * steps + hop."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("token", "ask", "go", "stop", "end")
+    kinds: ClassVar[tuple[str, ...]] = ("token", "ask", "go", "stop", "past", "still", "fence", "end")
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
-        self._hop = -1
-        self._custody: dict[int, Custody] = {}  # by hop
-        self._stopped: set[tuple[int, int]] = set()  # (hop, former holder): taken back
-        self._held: tuple[int, int] | None = None  # hop and predecessor of the token waiting to be let go
+        self._epoch, self._last = 0, -1  # the highest known, and the number of the last visit
+        self._custody: dict[int, Custody] = {}  # by number
+        self._stopped: set[tuple[int, int]] = set()  # (number, former holder): taken back
+        self._held: tuple[int, int] | None = None  # number and predecessor of the token waiting to be let go
+        self._asking = -1  # the watch over that answer
+        self._guard: tuple[int, int] | None = None  # who keeps the token that this peer was granted, and its number
+        self._claim: Claim | None = None
         self._again = 0  # tokens taken back so far
+        self._watches = 0  # how often this peer has begun to wait for somebody's word
         self._ended = False
 
     @property
     def _walk(self) -> Walk:
         schedule = self.seat.algorithm.schedule
         return schedule if isinstance(schedule, Walk) else Walk()
+
+    def _number(self, hop: int) -> int:
+        return self._epoch * self.seat.steps + hop
 
     def begin(self, now: float) -> list[Effect]:
         self._start(False)
@@ -61,28 +94,43 @@ class TokenPeer(PeerMachine):
         return self._visit(now, self.seat.me, 0, take(self._say(self._links).rows, ONE))
 
     def _handle(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
-        hop = envelope.number
+        number, kind = envelope.number, envelope.kind
         if sender not in self._links.senders and sender != self.seat.me:
             raise RemoteProtocolError(f"peer {sender} is not a neighbor of peer {self.seat.me}")
-        if envelope.kind == "token":
-            if not 0 < hop < self.seat.steps:
-                raise RemoteProtocolError(f"peer {sender} sent a token of hop {hop} that cannot be")
-            return self._visit(now, sender, hop, envelope.row) if hop > self._hop else []
-        if envelope.kind == "end":
+        epoch, hop = divmod(number, self.seat.steps) if kind != "fence" else (number, 1)
+        if epoch >= EPOCHS or (kind == "token" and not hop):
+            raise RemoteProtocolError(f"peer {sender} sent a {kind} of number {number} that cannot be")
+        if self._ended:
+            return []
+        if kind == "end":
             return self._end()
-        if envelope.kind == "ask":
-            return self._asked(sender, hop)
-        if self._held != (hop, sender):
+        learned = self._adopt(epoch, sender) if kind in ("fence", "token") and epoch > self._epoch else []
+        if kind == "fence":
+            return learned
+        if epoch < self._epoch:  # of a token that has ended; who speaks of it does not know yet
+            return [] if sender == self.seat.me else [Send(sender, Envelope("fence", self._epoch))]
+        if kind == "token":
+            return learned + (self._visit(now, sender, number, envelope.row) if number > self._last else [])
+        if kind == "ask":
+            return self._asked(now, sender, number)
+        if kind in ("past", "still"):
+            return self._heard_of(now, sender, envelope)
+        return self._answered(now, sender, envelope)
+
+    def _answered(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+        """The predecessor says "go" or "stop"."""
+        if self._held != (envelope.number, sender):
             return []
         self._held = None
         if envelope.kind == "go":
-            return self._pass_on(now, hop)
-        self._hop = hop - 1  # the same token may come again, if its predecessor finds nobody else
+            self._guard = (sender, envelope.number)
+            return self._pass_on(now, envelope.number % self.seat.steps)
+        self._last = envelope.number - 1  # the same token may come again, if its predecessor finds nobody else
         return []
 
-    def _visit(self, now: float, sender: int, hop: int, row: Any) -> list[Effect]:
-        links = Links.of_meetings(self.ids, np.array([sender]))
-        self.count, self._hop = self.count + 1, hop
+    def _visit(self, now: float, sender: int, number: int, row: Any) -> list[Effect]:
+        links, hop = Links.of_meetings(self.ids, np.array([sender])), number % self.seat.steps
+        self.count, self._last = self.count + 1, number
         last = hop + 1 == self.seat.steps
         inbox = Inbox(links, row, False, take(self._say(links).rows, ONE))
         home = Home(self.seat.door, self.ids, np.array([self.count]), np.array([hop]), np.array([last]),
@@ -90,52 +138,136 @@ class TokenPeer(PeerMachine):
         self.state = self.seat.algorithm.absorb(self.state, inbox, home)
         if sender == self.seat.me:
             return [Met(sender, hop), *self._pass_on(now, hop)]
-        self._held = (hop, sender)
-        return [Met(sender, hop), Send(sender, Envelope("ask", hop))]
+        self._held = (number, sender)
+        self._watches += 1
+        self._asking = self._watches
+        return [Met(sender, hop), Send(sender, Envelope("ask", number)),
+                *self._patience(now, "asked", self._asking, GONE)]  # fmt: skip
 
     def _pass_on(self, now: float, hop: int) -> list[Effect]:
         if hop + 1 >= self.seat.steps:
             return self._end()
-        return self._entrust(now, hop + 1, self._walk.next(self._graph(0), self.seat.me, hop, self.seat.dice))
+        target = self._walk.next(self._graph(0), self.seat.me, hop, self.seat.dice)
+        return self._entrust(now, self._number(hop + 1), target, self._mine(target))
 
     def _end(self) -> list[Effect]:
         """Tell the neighbors, once, that the walk is over."""
         if self._ended:
             return []
-        self._ended = True
-        return [*(Send(int(peer), Envelope("end", 0)) for peer in self._links.senders), Done()]
+        self._ended, self._claim = True, None
+        self._custody.clear()
+        return [*self._tell(Envelope("end", 0)), Done()]
 
-    def _entrust(self, now: float, hop: int, target: int) -> list[Effect]:
-        row = self._mine(target)
-        sent: list[Effect] = [Send(target, Envelope("token", hop, row))]
+    def _tell(self, envelope: Envelope, but: int = -1) -> list[Effect]:
+        return [Send(int(peer), envelope) for peer in self._links.senders if peer != but]
+
+    def _entrust(self, now: float, number: int, target: int, row: Any) -> list[Effect]:
+        sent: list[Effect] = [Send(target, Envelope("token", number, row))]
         if target == self.seat.me:
             return sent
-        self._custody[hop] = Custody(target, row)
-        return sent + self._patience(now, "token", hop)
+        self._custody[number] = Custody(target, row)
+        return sent + self._patience(now, "token", number)
 
-    def _asked(self, sender: int, hop: int) -> list[Effect]:
-        if (hop, sender) in self._stopped:
-            return [Send(sender, Envelope("stop", hop))]
-        custody = self._custody.get(hop)
+    def _asked(self, now: float, sender: int, number: int) -> list[Effect]:
+        if (number, sender) in self._stopped:
+            return [Send(sender, Envelope("stop", number))]
+        custody = self._custody.get(number)
         if custody is None or custody.holder != sender:
-            raise RemoteProtocolError(f"peer {sender} asks for a token of hop {hop} that it was never given")
+            raise RemoteProtocolError(f"peer {sender} asks for a token of number {number} that it was never given")
+        go: list[Effect] = [Send(sender, Envelope("go", number))]
+        if custody.granted:
+            return go
         custody.granted = True
-        return [Send(sender, Envelope("go", hop))]
+        return go + self._report("past") + self._watch(now, custody)
+
+    def _report(self, kind: str) -> list[Effect]:
+        """Tell who guards this peer's token how it stands: another one guards it now, or wait a little longer."""
+        if self._guard is None:
+            return []
+        peer, number = self._guard
+        if kind == "past":
+            self._guard = None
+            return [Send(peer, Envelope("past", number))]
+        return [Send(peer, Envelope("still", number))]
+
+    def _watch(self, now: float, custody: Custody) -> list[Effect]:
+        self._watches += 1
+        custody.watch = self._watches
+        return self._patience(now, "gone", custody.watch, GONE)
+
+    def _heard_of(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
+        custody = self._custody.get(envelope.number)
+        if custody is None or custody.holder != sender or not custody.granted:
+            return []
+        if envelope.kind == "still":
+            return self._watch(now, custody)
+        del self._custody[envelope.number]
+        return []
+
+    # the ends of patience
 
     def _ring(self, now: float, alarm: Alarm, number: int) -> list[Effect]:
+        if self._ended:
+            return []
+        if alarm == "token":
+            return self._take_back(now, number)
+        if alarm == "gone":
+            found = [(at, custody) for at, custody in self._custody.items() if custody.watch == number]
+            return self._fence(now, *found[0]) if found else []
+        if alarm == "asked" and self._held is not None and self._asking == number:
+            return self._fence(now, self._held[0], None)
+        claim = self._claim
+        if alarm != "settled" or claim is None or claim.epoch != number:
+            return []
+        return self._go_on(now, claim)
+
+    def _take_back(self, now: float, number: int) -> list[Effect]:
         custody = self._custody.get(number)
-        if alarm != "token" or custody is None or custody.granted:
+        if custody is None or custody.granted:
             return []
         others = self._links.senders[self._links.senders != custody.holder]
         if not len(others):
-            return self._patience(now, "token", number)
+            return [*self._patience(now, "token", number), *self._report("still")]
         self._stopped.add((number, custody.holder))
         untried = others[[(number, int(peer)) not in self._stopped for peer in others]]
-        others = untried if len(untried) else others
+        target = self._anyone(number, untried if len(untried) else others)
+        self._stopped.discard((number, target))
+        return [Missed(custody.holder, number % self.seat.steps), *self._entrust(now, number, target, custody.row),
+                *self._report("still")]  # fmt: skip
+
+    def _anyone(self, number: int, peers: Any) -> int:
         self._again += 1
         draw = self.seat.dice.uniform("hop again", np.array([number]), self._again)[0, 0]
-        target = int(others[min(int(draw * len(others)), len(others) - 1)])
-        self._stopped.discard((number, target))
-        self._custody[number] = Custody(target, custody.row)
-        return [Missed(custody.holder, number), Send(target, Envelope("token", number, custody.row)),
-                *self._patience(now, "token", number)]  # fmt: skip
+        return int(peers[min(int(draw * len(peers)), len(peers) - 1)])
+
+    def _fence(self, now: float, number: int, custody: Custody | None) -> list[Effect]:
+        """Whom this peer depends on is gone: begin an epoch of its own, and tell everybody before anything else."""
+        n, hop = self._graph(0).n, number % self.seat.steps
+        epoch = self._epoch + 1 + (self.seat.me - self._epoch - 1) % n
+        if epoch >= EPOCHS:
+            return []
+        gone = custody.holder if custody is not None else self._held[1] if self._held is not None else self.seat.me
+        self._forget(epoch)
+        self._claim = Claim(epoch, hop, custody)
+        return [Missed(gone, hop), *self._tell(Envelope("fence", epoch)),
+                *self._patience(now, "settled", epoch, SETTLE)]  # fmt: skip
+
+    def _forget(self, epoch: int) -> None:
+        self._epoch, self._held, self._guard, self._claim = epoch, None, None, None
+        self._custody.clear()
+        self._stopped.clear()
+
+    def _adopt(self, epoch: int, sender: int) -> list[Effect]:
+        """Others have begun a higher epoch: nothing older counts any more, and the neighbors hear of it."""
+        self._forget(epoch)
+        return self._tell(Envelope("fence", epoch), but=sender)
+
+    def _go_on(self, now: float, claim: Claim) -> list[Effect]:
+        self._claim = None
+        if claim.custody is None:
+            self._last = self._number(claim.hop)
+            return self._pass_on(now, claim.hop)
+        others = self._links.senders[self._links.senders != claim.custody.holder]
+        number = self._number(claim.hop)
+        target = self._anyone(number, others if len(others) else self._links.senders)
+        return self._entrust(now, number, target, claim.custody.row)

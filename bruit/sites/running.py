@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +51,10 @@ def spent(of: Participant) -> float:
     """Epsilon of everything this peer has released so far, against everybody (local DP)."""
     from bruit.privacy.ledger import Budget
 
-    return Budget(1.0, delta_of(of)).spent(of.host.ledger, of.host.me)
+    ledger = of.host.ledger
+    if not ledger.is_data().any() or ledger.has_exact():  # known without loading an accountant
+        return math.inf if ledger.has_exact() else 0.0
+    return Budget(1.0, delta_of(of)).spent(ledger, of.host.me)
 
 
 def silent_releases(of: Participant) -> int:

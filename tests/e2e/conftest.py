@@ -1,6 +1,7 @@
-"""The command line in this process: `bruit("run", "x.toml")` gives exit code, standard output and standard error."""
+"""The command line in this process, `bruit("run", "x.toml")`, with what it says; and villages of real processes."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from bruit import cli
+
+sys.path.insert(0, str(Path(__file__).parent))
+from villages import Village
 
 MEAN = """\
 graph = "ring:6"
@@ -71,3 +75,21 @@ def saved(bruit, mean) -> Path:
     """The folder of a run of it."""
     assert bruit("run", mean, "--out", "x.run").code == 0
     return Path("x.run")
+
+
+@pytest.fixture
+def village(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # from any folder, installed or not
+    made = []
+
+    def make(*words, **options):
+        made.append(Village(tmp_path, *words, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        for process in one.processes.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()

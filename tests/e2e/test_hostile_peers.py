@@ -108,15 +108,16 @@ def test_well_formed_nonsense_is_refused_by_the_machine(network):
     check_right_model(chosen)
 
 
-def test_a_peer_that_is_no_neighbor_is_refused(network):
-    """Peer 3 speaks to peer 0, with whom it shares no link."""
+def test_a_peer_that_is_no_neighbor_cannot_even_call(network):
+    """Peer 3 speaks to peer 0, with whom it shares no link: it is in the book, and refused by TLS all the same."""
     chosen, evil = network
 
     def stranger(run, entry, who):
         return say(who, chosen[0].host.book.entry(0), [words(run, "averaging", 3, 1, ROW)])
 
-    attack(chosen, evil, stranger)
-    assert chosen[0].host.refused["message"] == 1
+    told = attack(chosen, evil, stranger)
+    assert told[0][0] == grpc.StatusCode.UNAVAILABLE
+    assert chosen[0].host.refused == {}
     check_right_model(chosen)
 
 

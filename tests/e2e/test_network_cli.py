@@ -150,3 +150,38 @@ def test_the_demonstration_everybody_sees_first(bruit):
     said = bruit("network", "demo", "--peers", 3)
     assert said.code == 0, said.err
     assert "everyone's own model and account" in said.out
+
+
+LEARN = MEAN.replace('kind = "mean"\ndim = 2', 'kind = "logistic"').replace('"averaging"', '"gossip-sgd"')
+
+
+def test_records_from_a_file_to_a_model(bruit, tmp_path):
+    """Two participants prepare their own CSV by the same constants, and learn."""
+    (tmp_path / "agreed.toml").write_text(MEAN)
+    assert bruit("network", "init", "--peers", 3, "--experiment", "agreed.toml", "--out", "net").code == 0
+    (tmp_path / "learn.toml").write_text(LEARN)
+    (tmp_path / "columns.toml").write_text("age = [54.0, 9.0]\n")
+    (tmp_path / "mine.csv").write_text("name,age,ill\nAna,63,yes\nBen,41,no\n")
+    options = ("--experiment", "learn.toml", "--label", "ill", "--classes", "no,yes", "--columns", "columns.toml")
+    for peer in range(3):
+        (tmp_path / f"net/peer-{peer}/experiment.toml").write_text(LEARN)
+        said = bruit("peer", "data", "mine.csv", *options, "--out", f"net/peer-{peer}/records.npz")
+        assert said.code == 0
+        assert "wrote 2 records of 2 columns for a task of kind logistic" in said.out
+    told = bruit("peer", "data", "mine.csv", *options, "--out", "again.npz", "--json").json
+    assert told == {"records": 2, "columns": 2, "kind": "logistic", "out": "again.npz"}
+    sites = [f"net/peer-{peer}/site.toml" for peer in range(3)]
+    assert bruit("peer", "run", *sites, "--rehearse", 1).code == 0
+    said = bruit("peer", "backup", sites[0], "--out", "kept.zip")
+    assert "wrote keys, agreements and 4 ledger lines to kept.zip" in said.out
+    assert bruit("peer", "backup", sites[0], "--out", "other.zip", "--json").json["ledger_lines"] == 4
+
+
+def test_wrong_records_and_backups_are_one_sentence(bruit, tmp_path):
+    (tmp_path / "learn.toml").write_text(LEARN)
+    (tmp_path / "mine.csv").write_text("age,ill\n63,yes\n,no\n")
+    call = ("peer", "data", "mine.csv", "--experiment", "learn.toml", "--classes", "no,yes")
+    one_sentence(bruit(*call, "--label", "il"), "no column 'il'", "did you mean 'ill'")
+    one_sentence(bruit(*call, "--label", "ill"), "mine.csv row 1 (line 3)", "column 'age'", "no value")
+    one_sentence(bruit(*call), "needs a label")
+    one_sentence(bruit("peer", "backup", "none.toml", "--out", "x.zip"), "there is no site file")

@@ -17,7 +17,7 @@ import numpy as np
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
-from bruit.privacy.events import GaussianEvent
+from bruit.privacy.events import Event, GaussianEvent
 from bruit.privacy.guarantee import Hypothesis, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.span import neighborhood
@@ -102,6 +102,17 @@ class Theorem(ABC):
     @abstractmethod
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         """Loss of every peer in the joint view of the observers, in local-DP units  # (n,)."""
+
+    def unit(self, facts: Facts) -> float:
+        """The noise multiplier z in whose units losses are measured: the pair is mu-GDP with mu = sqrt(loss) / z."""
+        return facts.noise_multiplier()
+
+    def events(self, facts: Facts, observers: tuple[int, ...]) -> tuple[tuple[Event, ...], Ints] | None:
+        """What the view costs where no Gaussian loss says it: events, and how often each peer pays each  # (n, events).
+
+        They compose as releases would. None: `losses` says all.
+        """
+        return None
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         """What a reader should know about these numbers."""

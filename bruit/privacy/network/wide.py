@@ -107,7 +107,8 @@ def product_of(left: list[Array] | list[csr_array], right: list[Array]) -> Wide:
     # unit, and the slices leave room for their sum: these additions are exact.
     width, side = right[0].shape[1], np.concatenate(right, axis=1)
     totals: list[Array] = []
-    for i, part in enumerate(left):
+    for i in range(SLICES):
+        part: Array | csr_array = left[i]
         found = np.asarray(part @ side[:, : (SLICES - i) * width])
         for j in range(SLICES - i):
             block = found[:, j * width : (j + 1) * width]

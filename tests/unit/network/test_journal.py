@@ -52,18 +52,65 @@ def test_a_step_is_remembered_after_closing(path):
         secret = journal.secret()
         assert tell(journal, b"a", (1, 2)) == [1, 1]
         assert tell(journal, b"b", (2,), sender=5) == [2]
-        journal.snapshot(1, b"state")
     with open_journal(path) as journal:
         assert journal.secret() == secret
         assert len(secret) == 16
         assert list(journal.inputs()) == [Input(1, "round", 1, 1, b"a"), Input(2, "round", 5, 1, b"b")]
-        assert [line.position for line in journal.inputs(after=1)] == [2]
         assert journal.spent() == [Spend(0, 4, 7, EVENT)] * 2
         assert list(journal.outbox(1)) == [(1, b"a out")]
         assert list(journal.outbox(2)) == [(1, b"a out"), (2, b"b out")]
         assert list(journal.outbox(2, after=1)) == [(2, b"b out")]
         assert (journal.last_sequence(1), journal.last_sequence(5), journal.last_sequence(9)) == (1, 1, 0)
-        assert journal.latest_snapshot() == (1, b"state")
+        assert journal.latest_snapshot() is None
+
+
+def test_a_snapshot_replaces_the_inputs_and_nothing_else(path):
+    with open_journal(path) as journal:
+        for k in range(30):
+            tell(journal, b"%d" % k, (1, 2), sender=1 + k % 2)
+        journal.acknowledge(2, 29)
+        journal.snapshot(b"state")
+        assert (list(journal.inputs()), journal.volume) == ([], 0)
+        tell(journal, b"later", (1,), sender=2)
+    with open_journal(path) as journal:
+        assert journal.latest_snapshot() == b"state"
+        assert list(journal.inputs()) == [Input(31, "round", 2, 16, b"later")]
+        assert journal.spent() == [Spend(0, 4, 7, EVENT)] * 31
+        assert list(journal.outbox(1)) == [(k + 1, b"%d out" % k) for k in range(30)] + [(31, b"later out")]
+        assert list(journal.outbox(2)) == [(30, b"29 out")]
+        assert (journal.last_sequence(1), journal.last_sequence(2), journal.last_sent(1)) == (15, 16, 31)
+        journal.acknowledge(1, 31)
+        journal.snapshot(b"newer")
+        assert journal._connection.execute("SELECT COUNT(*) FROM outbox").fetchone() == (1,)  # what 2 has not confirmed
+    with open_journal(path) as journal:
+        assert (journal.latest_snapshot(), list(journal.outbox(1)), journal.settled(1)) == (b"newer", [], True)
+        assert tell(journal) == [32]
+
+
+def test_a_failed_snapshot_leaves_the_inputs(path):
+    with open_journal(path) as journal:
+        tell(journal)
+        journal._connection.execute("PRAGMA query_only = ON")
+        with pytest.raises(ConfigError, match="cannot write the journal"):
+            journal.snapshot(b"state")
+        with pytest.raises(LocalProtocolError, match=r"a snapshot failed \(ConfigError\)"):
+            tell(journal)
+    with open_journal(path) as journal:
+        assert (journal.latest_snapshot(), len(list(journal.inputs())), len(list(journal.outbox(1)))) == (None, 1, 1)
+
+
+def test_a_journal_of_snapshots_does_not_grow(path):
+    """Two hundred steps of 10 kB with a snapshot every ten take no more room than twenty of them."""
+    sizes = []
+    with open_journal(path) as journal:
+        for k in range(1, 201):
+            tell(journal, b"x" * 5000)
+            journal.acknowledge(1, k)
+            if k % 10 == 0:
+                journal.snapshot(b"y" * 5000)
+                sizes.append(sum(file.stat().st_size for file in path.parent.iterdir()))
+    assert max(sizes) < 5e6  # the log before it is folded in, mostly
+    assert path.stat().st_size < 300_000
 
 
 def test_secrets_differ_and_others_cannot_read_them(tmp_path):
@@ -147,8 +194,9 @@ def test_a_refused_message_changes_nothing(journal):
 def test_nothing_can_leave_in_the_middle_of_a_step(journal):
     with journal.step() as step:
         step.send(1, b"early")
-        for read in (lambda: list(journal.outbox(1)), lambda: list(journal.inputs()), journal.spent, journal.secret,
-                     journal.latest_snapshot, lambda: journal.step().__enter__()):
+        assert list(journal.outbox(1)) == []
+        for read in (lambda: list(journal.inputs()), journal.spent, journal.secret, journal.latest_snapshot,
+                     lambda: journal.snapshot(b""), lambda: journal.step().__enter__()):
             with pytest.raises(LocalProtocolError, match="in the middle of a step"):
                 read()
     assert list(journal.outbox(1)) == [(1, b"early")]
@@ -167,12 +215,6 @@ def test_duplicates_and_gaps_are_not_recorded(journal, sequence):
 def test_an_unknown_event_is_not_spent(journal):
     with pytest.raises(PrivacyError, match="unknown event"), journal.step() as step:
         step.spend(0, 1, 1, '{"kind": "magic"}')
-
-
-def test_snapshots_are_of_committed_inputs(journal):
-    assert journal.latest_snapshot() is None
-    with pytest.raises(LocalProtocolError, match="snapshot after 1 inputs cannot be kept: 0 are committed"):
-        journal.snapshot(1, b"")
 
 
 @pytest.mark.parametrize(("facts", "words"), [
@@ -215,15 +257,16 @@ def test_other_databases_and_layouts_are_refused(path):
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version = 7")
     other.close()
-    with pytest.raises(ConfigError, match="has layout 7, this version reads 1"):
+    with pytest.raises(ConfigError, match="has layout 7, this version reads 2"):
         open_journal(path)
 
 
 def fill(path):
     with open_journal(path) as journal:
-        for _ in range(50):
+        for k in range(50):
             tell(journal, b"payload" * 300)
-        journal.snapshot(3, b"state of the peer")
+            if k == 30:
+                journal.snapshot(b"state of the peer")
 
 
 def read_all(path):
@@ -235,7 +278,7 @@ def read_all(path):
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
-    (b"payloadpayload", b"payloadpayloaD", r"damaged \((input|message) \d+.* has changed"),
+    (b"payloadpayload", b"payloadpayloaD", r"damaged \((step|message) \d+.* has changed"),
     (b"state of the peer", b"state of the beer", r"the snapshot has changed"),
     (b'"noise_multiplier": 2.0', b'"noise_multiplier": 9.0', "ledger line .* has changed"),
 ])  # fmt: skip
@@ -251,15 +294,21 @@ def test_flipped_bits_are_noticed(path, old, new, words):
 def test_missing_lines_are_noticed(path):
     fill(path)
     other = sqlite3.connect(path)
-    other.execute("DELETE FROM inputs WHERE position = 9")
     other.execute("DELETE FROM spends WHERE line = 9")
+    other.execute("DELETE FROM outbox WHERE sequence = 7")
     other.commit()
     other.close()
     with open_journal(path) as journal:
-        with pytest.raises(ConfigError, match="input 9 is missing"):
-            list(journal.inputs())
         with pytest.raises(ConfigError, match="ledger line 9 is missing"):
             journal.spent()
+        with pytest.raises(ConfigError, match="message 7 to peer 1 is missing"):
+            list(journal.outbox(1))
+    other = sqlite3.connect(path)
+    other.execute("DELETE FROM steps WHERE number = 40")
+    other.commit()
+    other.close()
+    with pytest.raises(ConfigError, match="step 40 is missing"):
+        open_journal(path)
 
 
 def test_a_truncated_file_is_refused(path):
@@ -356,6 +405,23 @@ def test_a_closed_journal_says_so(path):
     journal.close()
     with pytest.raises(LocalProtocolError, match="it was closed"):
         tell(journal)
+
+
+def test_closing_in_the_middle_of_a_step_gives_it_up(path):
+    journal = open_journal(path)
+    tell(journal)
+    journal.acknowledge(1, 1)
+    journal.begin().send(1, b"never")
+    journal.close()
+    with open_journal(path) as journal:
+        assert journal.last_sent(1) == 1
+
+
+def test_a_step_that_was_not_begun_is_not_committed(journal):
+    step = journal.begin()
+    journal.commit(step)
+    with pytest.raises(LocalProtocolError, match="not under way"):
+        journal.commit(step)
 
 
 def test_lean_peers_load_neither_numba_nor_dp_accounting():

@@ -33,12 +33,20 @@ def open_journal(path):
 
 
 def revive(journal):
-    """The peer as its committed inputs made it, and all it has ever been going to send."""
-    peer, sent = ToyPeer(journal.secret()), {to: [] for to in NEIGHBORS}
+    """The peer as snapshot and inputs made it, and all it has been going to send since the snapshot."""
+    peer, sent = ToyPeer(journal.secret()), {}
+    kept = journal.latest_snapshot()
+    if kept is not None:
+        peer.count, peer.state = int.from_bytes(kept[:4], "big"), kept[4:]
     for line in journal.inputs():
         for to, value in peer.react(line.payload):
-            sent[to].append(value)
+            sent[to, peer.count] = value
     return peer, sent
+
+
+def keep(journal, peer):
+    """Replace the inputs so far by the state."""
+    journal.snapshot(peer.count.to_bytes(4, "big") + peer.state)
 
 
 def live(journal, peer, batch):
@@ -72,6 +80,8 @@ def main(path, kill_at):
             for sequence, value in journal.outbox(to):
                 os.write(1, f"{to} {sequence} {value.hex()}\n".encode())  # it has left
         journal.acknowledge(1, journal.last_sent(1))
+        if peer.count % 10 == 0:
+            keep(journal, peer)
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ from bruit.randomness import Replay
 from bruit.trace import Faults, Meetings
 
 
-def machines(algorithm, graph, task, steps, timeout, seed=3):
+def machines(algorithm, graph, task, steps, timeout, seed=3, noise=None):
     dice, public = Replay(seed), algorithm.prepare(graph, steps)
     found = []
     schedule = algorithm.schedule
     calls = Meetings.none() if isinstance(schedule, Rounds) else schedule.meetings(graph, steps, dice)
     for peer in range(graph.n):
         mine = calls.of(peer)
-        door = TaskDoor(task, None, dice, Ledger(graph.n))
+        door = TaskDoor(task, noise, dice, Ledger(graph.n))
         found.append(peer_machine(Seat(peer, algorithm, graph, door, dice, steps, public, Faults.none(), mine.time,
                                        mine.b, None, timeout)))  # fmt: skip
     return found
@@ -44,7 +44,8 @@ class SlowNetwork:
         self.link_free = defaultdict(float)
         self.missed, self.done, self.kinds = [[] for _ in peers], set(), Counter()
         self.met, self.said = [], {}  # said: (sender, receiver, number) -> row
-        self.passed = Counter()  # by hop: tokens let go
+        self.passed = Counter()  # by number: tokens let go
+        self.order = []  # the same in order, with those that go on in an epoch of their own
 
     def back(self, peer, time):
         """The first moment from `time` on at which the peer is up."""
@@ -75,9 +76,12 @@ class SlowNetwork:
                 continue
             else:
                 effects = machine.wake(time, *what[1:]) if what[0] == "alarm" else machine.receive(time, *what[1:])
+            tokens = [effect.envelope.number - 1 for effect in effects
+                      if isinstance(effect, Send) and effect.envelope.kind == "token"]  # fmt: skip
             if what[0] != "alarm":
-                self.passed.update(effect.envelope.number - 1 for effect in effects
-                                   if isinstance(effect, Send) and effect.envelope.kind == "token")  # fmt: skip
+                self.passed.update(tokens)
+            if what[:2] != ("alarm", "token"):  # taking one back is not letting another go
+                self.order += tokens
             self.carry_out(peer, effects)
         return self
 

@@ -1,0 +1,55 @@
+"""`bruit audit`: thousands of paired runs on neighboring data, and the largest epsilon they prove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bruit.errors import ConfigError
+from bruit.privacy.guarantee import Status
+from bruit.terminal import Delta, Json, Published, Seed, emit_json, say
+
+
+def audit(
+    experiment: Annotated[Path, typer.Argument(metavar="EXPERIMENT", help="An experiment file, or a bundled name.")],
+    of: Annotated[int | None, typer.Option(help="Whose data two neighbors differ in (the hardest pair if none).")] = None,
+    seen_by: Annotated[str | None, typer.Option(help="An observer (7), several (3,7), or everybody else.")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Paired runs: as many on each of two neighboring data sets.")] = (
+        10_000
+    ),
+    delta: Delta = 1e-6,
+    confidence: Annotated[float, typer.Option(help="A true claim is refuted with the remaining probability.")] = (
+        1 - 1e-6
+    ),
+    published: Published = False,
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Try to refute the epsilon of an experiment's protocol: what is claimed, what the trials prove, and the power.
+
+    Example: bruit audit experiment.toml --of 3 --seen-by 0 --trials 10000 --delta 1e-6
+    """
+    from bruit.audits.experiments import audit_experiment, hardest_pair
+
+    status: Status = "published" if published else "proven"
+    if (of is None) != (seen_by is None):
+        raise ConfigError("name both --of and --seen-by, or neither to have the hardest pair chosen")
+    if of is None or seen_by is None:
+        of, observer = hardest_pair(experiment, status, seed)
+        seen_by = str(observer)
+    found = audit_experiment(experiment, of, _observers(seen_by), trials, delta, confidence, status, seed)
+    if as_json:
+        emit_json(found.to_dict())
+    else:
+        say(str(found))
+
+
+def _observers(text: str) -> list[int] | None:
+    if text == "everybody":
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--seen-by {text!r} is neither a peer, peers like 3,7, nor 'everybody'") from None

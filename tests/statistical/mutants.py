@@ -1,0 +1,276 @@
+"""Planted bugs: mechanisms, algorithms, ledgers and claims that are each wrong in one way."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.averaging import Averaging
+from bruit.algorithms.averaging import State as Value
+from bruit.algorithms.messages import Message
+from bruit.algorithms.renoised import Renoised
+from bruit.algorithms.renoised import State as Spoken
+from bruit.algorithms.walk_sgd import State as Token
+from bruit.algorithms.walk_sgd import WalkSGD
+from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, clip_rows
+from bruit.mechanisms.mechanism import snap
+from bruit.privacy.ledger import Budget, Ledger
+
+# Mechanisms
+
+
+class HalfNoise(Gaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return 0.5 * super().noise(dice, lanes, steps, use, d, run)
+
+
+class VarianceAsDeviation(Gaussian):
+    """Draws with sigma**2 where sigma was meant: too little when sigma < 1."""
+
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return self.sigma * super().noise(dice, lanes, steps, use, d, run)
+
+
+class ClipAfterNoise(Gaussian):
+    def release(self, values, dice, lanes, steps, use, run=0):
+        return clip_rows(values + self.noise(dice, lanes, steps, use, values.shape[1], run), self.clip)
+
+
+class NoClip(Gaussian):
+    def release(self, values, dice, lanes, steps, use, run=0):
+        return snap(values, self.spacing) + self.noise(dice, lanes, steps, use, values.shape[1], run)
+
+
+class ClipEachCoordinate(Gaussian):
+    def release(self, values, dice, lanes, steps, use, run=0):
+        rows = snap(np.clip(values, -self.clip, self.clip), self.spacing)
+        return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)
+
+
+class LaplaceClippedInL2(Laplace):
+    norm: ClassVar[int] = 2
+
+
+class ThirdOfIntegers(DiscreteGaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return np.rint(super().noise(dice, lanes, steps, use, d, run) / (3 * self.grid)) * self.grid
+
+
+class NoiseOnFirstHalf(Gaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        drawn = super().noise(dice, lanes, steps, use, d, run)
+        drawn[:, (d + 1) // 2 :] = 0.0
+        return drawn
+
+
+class OneDrawForAllCoordinates(Gaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return np.repeat(super().noise(dice, lanes, steps, use, 1, run), d, axis=1)
+
+
+class RoundsOutward(Gaussian):
+    """Rounds a clipped row away from zero, out of its ball."""
+
+    def release(self, values, dice, lanes, steps, use, run=0):
+        rows = clip_rows(values, self.clip)
+        rows = np.sign(rows) * np.ceil(np.abs(rows) / self.spacing) * self.spacing
+        return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)
+
+
+class LatticeBeforeClip(Gaussian):
+    """Rounds first and clips then: what is sent lies off the lattice, by how much depends on the data."""
+
+    def release(self, values, dice, lanes, steps, use, run=0):
+        rows = clip_rows(snap(values, self.spacing), self.clip)
+        return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)
+
+
+class SensitivityIsClip(Gaussian):
+    """Replacing a row moves it by 2 clip, not by clip."""
+
+    @property
+    def sensitivity(self):
+        return self.clip
+
+
+class BoundedNoise(Gaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return np.clip(super().noise(dice, lanes, steps, use, d, run), -self.sigma, self.sigma)
+
+
+class SameForAllSteps(Gaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return super().noise(dice, lanes, 0, use, d, run)
+
+
+class SameForAllPhases(Gaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return super().noise(dice, lanes, steps, use, d, 0)
+
+
+class SameForAllUses(Gaussian):
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return super().noise(dice, lanes, steps, 0, d, run)
+
+
+@dataclass(frozen=True)
+class SameForAllPeers(Gaussian):
+    """One seed for all peers of a run."""
+
+    peers: int = 3
+
+    def noise(self, dice, lanes, steps, use, d, run=0):
+        return super().noise(dice, lanes - lanes % self.peers, steps, use, d, run)
+
+
+# Algorithms
+
+
+@dataclass(frozen=True)
+class ReadsTwice(Averaging):
+    """Not a bug by itself: two reads in one step, each with its own ledger line."""
+
+    def start(self, home):
+        return Value((home.value() + home.value()) / 2)
+
+
+@dataclass(frozen=True)
+class RawMessages(Averaging):
+    """Sends what should have stayed at home: no noise, no ledger line."""
+
+    def start(self, home):
+        return Value(home.keep(lambda task, ids: task.value(ids)))
+
+
+@dataclass(frozen=True)
+class RawFirstMessage(Averaging):
+    """The first message is raw, later ones carry noise."""
+
+    def start(self, home):
+        return Value(home.keep(lambda task, ids: task.value(ids)))
+
+    def absorb(self, state, inbox, home):
+        return Value(home.mask(inbox.mix(), home.sigma))
+
+
+class Denoised(NamedTuple):
+    value: np.ndarray
+    noise: np.ndarray
+
+
+@dataclass(frozen=True)
+class TakesNoiseBack(Algorithm):
+    """Subtracts its own noise after the first round, for accuracy."""
+
+    linear: ClassVar[bool] = False
+
+    def start(self, home):
+        value = home.value()
+        return Denoised(value, value - home.keep(lambda task, ids: task.value(ids)))
+
+    def emit(self, state, edges):
+        return edges.broadcast(state.value)
+
+    def absorb(self, state, inbox, home):
+        return Denoised(inbox.mix() - state.noise, np.zeros_like(state.noise))
+
+    def estimate(self, state):
+        return state.value
+
+    def guarantees(self):
+        return Averaging().guarantees()
+
+
+@dataclass(frozen=True)
+class SharedCopyNoise(Renoised):
+    """One noise for all copies of a message: gossip:MUF-X1 does not cover it."""
+
+    def _speak(self, value, home):
+        taper = home.public.taper
+        level = np.where(home.last, 0.0, home.sigma * taper[np.minimum(home.step, len(taper) - 1)])
+        return Spoken(value, home.edges.expand(home.mask(value, level, where=~home.last)))
+
+
+@dataclass(frozen=True)
+class TaperToZero(Renoised):
+    def prepare(self, graph, horizon):
+        public = super().prepare(graph, horizon)
+        return public._replace(taper=np.where(np.arange(horizon) < horizon // 2, public.taper, 0.0))
+
+
+@dataclass(frozen=True)
+class SilentWithoutNoise(WalkSGD):
+    share: float = 0.0
+
+    def absorb(self, state, inbox, home):
+        token = inbox.only()
+        may = state.spent < self.cap
+        update = home.gradient(token, where=may)
+        if self.share > 0:
+            update = home.mask(update, self.share * home.sigma, where=~may)
+        return Token(token - self.rate * update, state.spent + may, np.where(may, home.clock, state.latest))
+
+
+class Secret(NamedTuple):
+    value: np.ndarray
+    raw: np.ndarray
+
+
+@dataclass(frozen=True)
+class SendsPrivateField(Averaging):
+    private: ClassVar[tuple[str, ...]] = ("raw",)
+
+    def start(self, home):
+        return Secret(home.value(), home.keep(lambda task, ids: task.value(ids)))
+
+    def emit(self, state, edges):
+        return edges.broadcast(state.value + 0.01 * state.raw)
+
+    def absorb(self, state, inbox, home):
+        return Secret(inbox.mix(), state.raw)
+
+
+@dataclass(frozen=True)
+class PeeksAtOthers(Averaging):
+    def absorb(self, state, inbox, home):
+        mixed = inbox.mix()
+        return Value(0.9 * mixed + 0.1 * mixed.mean(axis=0))
+
+
+@dataclass(frozen=True)
+class ClaimsToBeLinear(Averaging):
+    def absorb(self, state, inbox, home):
+        return Value(np.abs(inbox.mix()))
+
+
+@dataclass(frozen=True)
+class SpeaksDifferentlyEachTime(Averaging):
+    count: ClassVar[list[int]] = [0]
+
+    def emit(self, state, edges):
+        self.count[0] += 1
+        return Message(state.value + 1e-3 * self.count[0], each=False)
+
+
+# Ledgers and budgets
+
+
+class ForgetsPeerZero(Ledger):
+    def record(self, peer, step, clock, event):
+        kept = peer != 0
+        super().record(peer[kept], step[kept], clock[kept], event)
+
+
+class Lenient(Budget):
+    def allows(self, ledger, peer, event):
+        return True
+
+
+def merged(run):
+    """The run with one line per peer and kind of event, however often it released."""
+    ledger = Ledger(run.n)
+    for kind, event in enumerate(run.ledger.events):
+        peers = np.flatnonzero(run.ledger.counts()[:, kind])
+        ledger.record(peers, np.zeros_like(peers), np.zeros_like(peers), event)
+    return replace(run, ledger=ledger)

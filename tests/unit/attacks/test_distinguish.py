@@ -1,0 +1,98 @@
+"""The likelihood-ratio test: its ratio against normal densities, its error rate, and its refusals."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bruit.algorithms.averaging import Averaging
+from bruit.algorithms.gossip_sgd import GossipSGD
+from bruit.algorithms.pair_averaging import PairAveraging
+from bruit.algorithms.renoised import Renoised
+from bruit.algorithms.walk_sgd import WalkSGD
+from bruit.attacks.distinguish import distinguish, likelihood_weights
+from bruit.attacks.views import starting_values
+from bruit.errors import ConfigError
+from bruit.experiment import run
+from bruit.mechanisms import Gaussian
+from bruit.tasks import Mean
+
+NOISE = Gaussian(clip=1.0, sigma=2.0)
+LEFT, RIGHT = np.array([[0.3], [0.1], [-1.0]]), np.array([[0.3], [0.1], [1.0]])
+
+
+def made(algorithm, values, where="path:3", steps=2, seed=0, noise=NOISE, watch=(0,)):
+    return run(algorithm, where, Mean(values), privacy=noise, steps=steps, seed=seed, watch=watch, evaluate_every=0)
+
+
+def test_weights_against_densities():
+    """<w, y - middle> is the log-ratio of two normal densities with full-rank covariance B B^T."""
+    rng = np.random.default_rng(0)
+    noise, shift, y = rng.normal(size=(3, 5)), rng.normal(size=3), rng.normal(size=3)
+    found = likelihood_weights(noise, shift)
+    law = stats.multivariate_normal(np.zeros(3), noise @ noise.T)
+    assert found.w @ (y - shift / 2) == pytest.approx(law.logpdf(y - shift) - law.logpdf(y))
+    assert found.mu**2 == pytest.approx(shift @ np.linalg.solve(noise @ noise.T, shift))
+
+
+def test_what_the_noise_does_not_cover_is_seen_exactly():
+    found = likelihood_weights(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, 0.0]))
+    assert found.mu == math.inf
+    assert found.w @ np.array([1.0, 1.0]) == pytest.approx(0.0)  # the noise cancels
+
+
+def test_on_a_path_the_ratio_is_that_of_the_neighbors_neighbor():
+    """After two rounds peer 0 knows the noisy value of peer 2 (gossip:MUF-2): ratio = 2 y_2 (clip)/sigma^2."""
+    for seed in range(5):
+        one = made(Averaging(), RIGHT, seed=seed)
+        noisy = starting_values(one, Mean(RIGHT))
+        found = distinguish(one, one.view(0), LEFT, RIGHT, own=noisy[:1])
+        assert found.mu == pytest.approx(1.0)
+        assert found.ratio == pytest.approx(2.0 * noisy[2, 0] / 4.0, abs=1e-9)
+        assert found.choice == ("right" if noisy[2, 0] > 0 else "left")
+        assert found.error == pytest.approx(stats.norm.cdf(-0.5))
+
+
+def test_error_rate():
+    """400 views, error Phi(-1/2) = 0.3085: outside 0.3085 +- 0.115 has probability 6e-7; the seeds are fixed."""
+    wrong = 0
+    for seed in range(200):
+        for values, name in ((LEFT, "left"), (RIGHT, "right")):
+            one = made(Averaging(), values, seed=seed)
+            own = starting_values(one, Mean(values))[:1]
+            wrong += distinguish(one, one.view(0), LEFT, RIGHT, own=own).choice != name
+    assert abs(wrong / 400 - stats.norm.cdf(-0.5)) < 0.115
+
+
+@pytest.mark.parametrize(("algorithm", "where", "steps"), [
+    (PairAveraging(), "complete:3", 3), (Renoised(tau=0.5), "path:3", 3), (GossipSGD(), "path:3", 3),
+])
+def test_other_linear_algorithms_and_fewer_rows(algorithm, where, steps):
+    """Without the observers' own rows less is known, never more."""
+    one = made(algorithm, RIGHT, where, steps)
+    assert 0 <= distinguish(one, one.view(0), LEFT, RIGHT).mu <= 1.0 * math.sqrt(steps) + 1e-9
+
+
+def test_no_noise_is_never_wrong():
+    for values, name in ((LEFT, "left"), (RIGHT, "right")):
+        one = made(Averaging(), values, noise=None)
+        found = distinguish(one, one.view(0), LEFT, RIGHT)
+        assert (found.choice, found.mu, found.error) == (name, math.inf, 0.0)
+
+
+def test_equal_data_cannot_be_told_apart():
+    one = made(Averaging(), LEFT)
+    assert distinguish(one, one.view(0), LEFT, LEFT).error == 0.5
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda one: distinguish(one, one.view(0), LEFT[:2], RIGHT), "one row for each of the 3 peers"),
+    (lambda one: distinguish(one, one.view(0), LEFT, RIGHT, own=np.zeros((4, 1))), "found 4 rows"),
+    (lambda one: distinguish(one, made(Averaging(), LEFT, steps=9).view(0), LEFT, RIGHT), "take the view of this run"),
+    (lambda one: distinguish(made(WalkSGD(), LEFT), one.view(0), LEFT, RIGHT), "does not claim to be linear"),
+    (lambda one: likelihood_weights(np.zeros((2, 2)), np.zeros(3)), "one row per observation"),
+])
+def test_bad_input(call, words):
+    with pytest.raises(ConfigError, match=words):
+        call(made(Averaging(), LEFT))
