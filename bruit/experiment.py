@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Job, Progress
@@ -105,6 +107,47 @@ def chain(before: Run, task: Task, *, steps: int, **options: Any) -> Run:
     """The next phase of a run: the same algorithm and graph go on from its states, in the same ledger."""
     given = {"privacy": before.privacy, "seed": before.seed, **options}
     return run(before.algorithm, before.graph, task, steps=steps, after=before, **given)
+
+
+def several_tokens(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence | str, task: Task, *, tokens: int, steps: int,
+    **options: Any,
+) -> tuple[Run, ...]:  # fmt: skip
+    """Several tokens that walk in parallel, `steps` hops each, from peers evenly apart; one run per token.
+
+    Each run goes on in the ledger of the one before, so the last one accounts for all: its epsilon is that of the views
+    of all tokens together. Why this is proven: tokens never read each other, every token has noise of its own, and the
+    walks do not depend on data. Reveal all walks; then what an observer sees of different tokens is independent given
+    the data, however their visits interleave, so running them one after the other has the same joint law, and when one
+    person's data changes the Gaussian energies add: X_uv = sum over tokens of X_uv(token) (walk section 9, item 2).
+    A cap on contributions is per token. `last_tokens` gives what they learned.
+    """
+    graph = named_graph(graph) if isinstance(graph, str) else graph
+    schedule = algorithm.schedule
+    if not isinstance(schedule, Walk):
+        kind = type(schedule).__name__.lower()
+        raise ConfigError(f"tokens are for walks, but {algorithm.name()} follows {kind}; run it as it is")
+    if tokens < 1:
+        raise ConfigError(f"at least one token walks, found tokens = {tokens}")
+    engine = options.get("engine")
+    if engine is not None and engine.describe()["name"] == "network":
+        raise ConfigError("real peers carry one token in a run; start one run per token (their losses add),"
+                          " or simulate several with Bulk() or Events()")  # fmt: skip
+    runs: list[Run] = []
+    for token in range(tokens):
+        walk = replace(schedule, first=(schedule.first + token * graph.n // tokens) % graph.n, token=token)
+        one = replace(cast(Any, algorithm), schedule=walk)
+        after = {"after": runs[-1], "carry": "nothing"} if runs else {}
+        runs.append(run(one, graph, task, steps=steps, **{**options, **after}))
+    return tuple(runs)
+
+
+def last_tokens(runs: Iterable[Run]) -> Array:
+    """Where each walk ended: the estimate of its last holder; their mean is what parallel tokens agree on.
+
+    Telling it to everybody publishes every last token: account for it (`published`)  # (tokens, d).
+    """
+    return np.stack([one.estimates[one.trace.meetings.b[-1]] for one in runs])
 
 
 def rehearse(

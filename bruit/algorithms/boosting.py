@@ -4,8 +4,8 @@
     x_u <- (1 - t) x_u + t s,    t = 2 / (2 + own steps)                                        (Frank-Wolfe)
 
 A message is not a model: it says which predictor was taken and with which sign, and neighbors rebuild the model, whose
-steps are public. It repeats the last `memory` choices, so that one unread or lost is made good; if more are missing, what
-the copy lacks fades with the steps that follow, as (missed step / step)^2.
+steps are public. It repeats the last `memory` choices, so that one unread or lost is made good; if more are missing,
+what the copy lacks fades with the steps that follow, as (missed step / step)^2.
 Learns: the minimizer of sum_u d_u c_u f_u(x_u) + (coupling/2) sum_{u<v} w_uv |x_u - x_v|^2 over |x_u|_1 <= radius.
 Shows: its last choices, to each neighbor.  Spec: perso:PERSO-6; Zantedeschi, Bellet and Tommasi 2020, arXiv:1901.08460.
 """
@@ -68,8 +68,7 @@ class Boosting(Algorithm[State]):
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         copy, heard = self._rebuild(state, inbox)
-        order = np.arange(len(inbox.senders))
-        near = around(Inbox(inbox.links, copy.rows, True, None), copy.rows) if len(order) else np.zeros_like(state.model)
+        near = around(Inbox(inbox.links, copy.rows, True, None), copy.rows)
         trust = home.public.confidence[home.ids]
         slope = trust[:, None] * home.gradient(state.model, where=trust > 0) + self.coupling * (state.model - near)
         best, lanes = np.abs(slope).argmax(axis=1), np.arange(len(home.ids))
@@ -89,7 +88,7 @@ class Boosting(Algorithm[State]):
     def _rebuild(self, state: State, inbox: Inbox) -> tuple[Slots, Slots]:
         """The neighbors' models, brought up to what they said last."""
         said = inbox.rows
-        taken, steps = (inbox.copies(part) for part in (said.taken, said.steps))
+        taken, steps = inbox.copies(said.taken).astype(np.int64), inbox.copies(said.steps).astype(np.int64)
         models, known = state.copy.rows.copy(), state.heard.rows[:, 0].astype(np.int64)
         reach = np.maximum(known, steps - self.memory)  # steps before this one are told no more: only their length is
         models *= ((known + 1.0) * (known + 2.0) / ((reach + 1.0) * (reach + 2.0)))[:, None]

@@ -92,9 +92,9 @@ class GossipADMM(Algorithm[State]):
         return model
 
     def emit(self, state: State, edges: Edges) -> Message:
-        said = [self.rho * rows + dual.on(edges).rows for rows, dual in
-                ((edges.expand(state.following).rows, state.dual), (state.copy.on(edges).rows, state.dual_copy))]  # fmt: skip
-        return Message(Words(*said), each=True)
+        own = self.rho * edges.expand(state.following).rows + state.dual.on(edges).rows
+        copy = self.rho * state.copy.on(edges).rows + state.dual_copy.on(edges).rows
+        return Message(Words(own, copy), each=True)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         slot = state.own.find(inbox.senders)

@@ -5,8 +5,8 @@
 g_u: gradient of peer u at its own model; c_u: its confidence, L_u: a public bound on its smoothness, w: the weights of
 the graph. A peer stops after `updates` reads of its data and only repeats its model; one of confidence 0 reads nothing
 and takes the mean of its neighbors; one without neighbors never wakes and keeps the model it began with.
-Learns: the minimizer of sum_u d_u c_u f_u(x_u) + (coupling/2) sum_{u<v} w_uv |x_u - x_v|^2.  Shows: the model after each
-update, to each neighbor.  Spec: perso:PERSO-1, PERSO-2, PERSO-3, private: PERSO-9, PERSO-10; Bellet, Guerraoui,
+Learns: the minimizer of sum_u d_u c_u f_u(x_u) + (coupling/2) sum_{u<v} w_uv |x_u - x_v|^2.  Shows: the model after
+each update, to each neighbor.  Spec: perso:PERSO-1, PERSO-2, PERSO-3, private: PERSO-9, PERSO-10; Bellet, Guerraoui,
 Taziki and Tommasi 2018, arXiv:1705.08435.
 """
 

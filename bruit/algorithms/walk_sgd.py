@@ -1,11 +1,14 @@
 """Walk SGD: a token carries the model from neighbor to neighbor, and whoever holds it takes one gradient step.
 
-    x <- x - rate * (g_v(x) + noise)        v: the current holder; then the token goes to w with probability W[v, w]
+    x <- P(x - rate_t * (g_v(x) + noise))     v: the current holder; then the token goes to w with probability W[v, w]
 
 Each peer contributes at most `cap` times and rests `rest` hops after a contribution; a silent visit adds the same
-noise without a gradient, so that visits look alike.
-Learns: the minimizer of sum_v pi_v f_v with pi the stationary law.  Shows: the token to whom it visits.
-Spec: gossip:GO-4, DS-2, walk:RW-7, RW-14; arXiv:2402.07471, Algorithm 1.
+noise without a gradient, so that visits look alike. rate_t = `rate` / (1 + t)^`decay`; P projects on the ball of radius
+`bound`, after the noise. In the first `burn_in` hops the token walks and nothing is done; in the last `flush` ones
+all are silent, so that a `published` last token costs little.
+Learns: the minimizer of sum_v pi_v f_v with pi the stationary law.  Shows: the token to whom it visits, and the last
+one to all if published.
+Spec: gossip:GO-4, DS-2, walk:RW-3, RW-7, RW-14; arXiv:2402.07471, Algorithm 1.
 """
 
 from dataclasses import dataclass
@@ -13,16 +16,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bruit.algorithms import walk_compiled
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Door, Home, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
-from bruit.privacy.events import Exact, Mask
+from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.theorem import Theorem
 from bruit.privacy.network.walk import RealizedWalk
-from bruit.tasks import Logistic, Records
+from bruit.tasks import Logistic
 
 CHUNK = 1 << 17  # numbers of noise drawn at once: they stay in cache
 
@@ -33,17 +37,37 @@ class State(NamedTuple):
     latest: Ints  # (n,) hop of the last contribution
 
 
+class Public(NamedTuple):
+    horizon: int
+
+
 @dataclass(frozen=True)
 class WalkSGD(Algorithm[State]):
     rate: float = 0.1
     cap: int | None = None
     rest: int = 1
     batch: int | None = None
+    decay: float = 0.0
+    bound: float | None = None
+    burn_in: int = 0
+    flush: int = 0
+    published: bool = False
     schedule: Walk = Walk()
 
     def __post_init__(self) -> None:
         if self.rest < 1 or (self.cap is not None and self.cap < 1):
             raise ConfigError(f"walk-sgd needs cap >= 1 and rest >= 1, found cap = {self.cap}, rest = {self.rest}")
+        if self.burn_in < 0 or self.flush < 0 or not self.decay >= 0:
+            found = f"burn_in = {self.burn_in}, flush = {self.flush}, decay = {self.decay}"
+            raise ConfigError(f"walk-sgd needs burn_in, flush and decay >= 0, found {found}")
+        if self.bound is not None and not self.bound > 0:
+            raise ConfigError(f"walk-sgd projects on a ball of positive radius, found bound = {self.bound}")
+
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
+        if 0 < horizon <= self.burn_in + self.flush:
+            found = f"burn_in = {self.burn_in} and flush = {self.flush} of {horizon} hops"
+            raise ConfigError(f"nobody would contribute: {found}; walk longer, or leave fewer of them out")
+        return Public(horizon)
 
     def start(self, home: Home) -> State:
         lanes = len(home.ids)
@@ -53,42 +77,71 @@ class WalkSGD(Algorithm[State]):
         return edges.broadcast(state.token)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        token = inbox.only()
-        may = home.clock - state.latest >= self.rest
+        token, begun = inbox.only(), home.clock >= self.burn_in
+        may = begun & (home.clock < home.public.horizon - self.flush) & (home.clock - state.latest >= self.rest)
         if self.cap is not None:
             may &= state.spent < self.cap
         update = home.gradient(token, where=may, batch=self.batch)
         if home.sigma > 0:
-            update = home.mask(update, home.sigma, where=~may)
+            update = home.mask(update, home.sigma, where=begun & ~may)
+        moved = self._projected(token - self._rates(home.clock)[:, None] * update)
         latest = np.where(may, home.clock, state.latest)
-        return State(token - self.rate * update, state.spent + may, latest)
+        return State(np.where(begun[:, None], moved, token), state.spent + may, latest)
+
+    def _rates(self, hops: Ints) -> Array:
+        """The step sizes at these hops; none before the burn-in is over."""
+        done = np.maximum(hops - self.burn_in, 0)
+        return np.where(hops < self.burn_in, 0.0, self.rate / (1.0 + done) ** self.decay)
+
+    def _projected(self, x: Array) -> Array:
+        if self.bound is None:
+            return x
+        length = np.maximum(np.linalg.norm(x, axis=1), self.bound)
+        return np.asarray(x * (self.bound / length)[:, None])
 
     def estimate(self, state: State) -> Array:
         return state.token
 
     def fused_walk(self, state: State, path: Ints, door: Door) -> State:
         """The path is drawn first: contributions, visit counts and addresses of noise are known ahead of the model."""
-        from bruit.kernels.walk import contributions, logistic_steps
+        from bruit.kernels.walk import logistic_steps
 
         private, task = self._fusible(door)
         mechanism = private.mechanism
         token, spent, latest = state.token.copy(), state.spent.copy(), state.latest.copy()
-        may, step = contributions(path, spent, latest, -1 if self.cap is None else self.cap, self.rest)
-        start, records = _eights(task.records)
-        bound = np.inf if task.derivative_clip is None else task.derivative_clip
+        may, step = self._visits(path, spent, latest)
+        begun, rates = np.arange(len(path)) >= self.burn_in, self._rates(np.arange(len(path)))
+        start, records = walk_compiled.eights(task.records)
+        slope = np.inf if task.derivative_clip is None else task.derivative_clip
         clip, spacing = (np.inf, 0.0) if mechanism is None else (mechanism.clip, mechanism.spacing)
+        radius = np.inf if self.bound is None else self.bound
         x = token[path[0]].copy() if len(path) else token[0]
         hops = max(64, CHUNK // task.dim)
         for begin in range(0, len(path), hops):
             here = slice(begin, begin + hops)
-            noise = _noise(private, path[here], step[here], may[here])
-            bad = logistic_steps(path[here], may[here], noise, start, task.records.sizes, records, token, x, self.rate,
-                                 task.l2, bound, clip, spacing)  # fmt: skip
+            noise = walk_compiled.noise_of(private, path[here], step[here], may[here], begun[here])
+            bad = logistic_steps(path[here], may[here], noise, start, task.records.sizes, records, token, x,
+                                 rates[here], radius, task.l2, slope, clip, spacing)  # fmt: skip
             if bad >= 0:
                 peer = path[begin + bad]
                 raise ConfigError(f"the gradient of peer {peer} at hop {begin + bad} is not finite; lower the rate")
-        _record(private, path, step, may)
+        walk_compiled.record(private, path, step, may, begun)
         return State(token, spent, latest)
+
+    def _visits(self, path: Ints, spent: Ints, latest: Ints) -> tuple[Bools, Ints]:
+        """At which hops the holder contributes, and its own count of visits; `spent` and `latest` are brought on."""
+        from bruit.kernels.walk import contributions
+
+        cap, active = -1 if self.cap is None else self.cap, slice(self.burn_in, len(path) - self.flush)
+        if not self.burn_in and not self.flush:
+            may, step = contributions(path, spent, latest, cap, self.rest)
+            return may, step
+        _, step = contributions(path, spent.copy(), latest.copy(), cap, self.rest)
+        may = np.zeros(len(path), bool)
+        latest -= self.burn_in
+        may[active], _ = contributions(path[active], spent, latest, cap, self.rest)
+        latest += self.burn_in
+        return may, step
 
     def _fusible(self, door: Door) -> tuple[TaskDoor, Logistic]:
         """The door and task of a walk that is compiled; otherwise what stands in the way."""
@@ -103,40 +156,4 @@ class WalkSGD(Algorithm[State]):
         return door, door.task
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return (RealizedWalk(self.rate),)
-
-
-def _noise(door: TaskDoor, path: Ints, step: Ints, may: Bools) -> Array:
-    """The noise of every hop, at the addresses `Home` uses: a release is the first draw of a step, a mask the next."""
-    noise = np.zeros((len(path), door.dim))
-    if door.mechanism is None or door.sigma == 0:
-        return noise
-    if may.all():
-        return door.mechanism.noise(door.dice, path, step, 0, door.dim, door.run)
-    noise[may] = door.mechanism.noise(door.dice, path[may], step[may], 0, door.dim, door.run)
-    noise[~may] = door.sigma * door.dice.normal("noise", path[~may], step[~may], 1, door.dim, door.run)
-    return noise  # (hops, d)
-
-
-def _record(door: TaskDoor, path: Ints, step: Ints, may: Bools) -> None:
-    """The ledger lines of all hops: contributions first, then the silent ones if they carry noise."""
-    clock, data = np.arange(len(path)), Exact() if door.mechanism is None else door.mechanism.event()
-    if may.all():
-        door.ledger.record(path, step, clock, data)
-        return
-    door.ledger.record(path[may], step[may], clock[may], data)
-    if door.sigma > 0:
-        door.ledger.record(path[~may], step[~may], clock[~may], Mask(float(door.sigma)))
-
-
-def _eights(records: Records) -> tuple[Ints, Array]:
-    """Every peer's records in blocks of eight, each multiplied by its label, as `logistic_steps` wants them."""
-    counts = -(-records.sizes // 8)
-    start = np.concatenate(([0], np.cumsum(counts)))
-    signed = np.zeros((start[-1], records.columns, 8))
-    for block in records.blocks:
-        for begin in range(0, block.targets.shape[1], 8):
-            rows, some = np.flatnonzero(counts[block.peers] > begin // 8), slice(begin, begin + 8)
-            labeled = block.features[rows, some] * block.targets[rows, some, None]  # padding is zero and stays zero
-            signed[start[block.peers[rows]] + begin // 8, :, : labeled.shape[1]] = labeled.swapaxes(1, 2)
-    return start, signed  # (n + 1,), (blocks, d, 8)
+        return (RealizedWalk(self.rate, self.decay, self.burn_in, self.published),)

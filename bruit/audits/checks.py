@@ -43,13 +43,13 @@ class ShoulderDoor(TaskDoor):
                                        " noise of its own")  # fmt: skip
             self.drawn[text] = place
 
-    def _release(self, at: Address, raw: Array) -> Array:
+    def _release(self, at: Address, raw: Array, level: float = 1.0) -> Array:
         lines = len(self.ledger)
-        answer = super()._release(at, raw)
+        answer = super()._release(at, raw, level)
         if len(self.ledger) != lines + len(at.ids):
             raise ConformanceError(f"{len(at.ids)} peers were read at step {int(at.steps[0])}, but the ledger got"
                                    f" {len(self.ledger) - lines} lines")  # fmt: skip
-        if self.mechanism is not None:
+        if self.mechanism is not None and level:
             self._fresh(answer - raw, [f"peer {u} at step {s}, use {at.use}, phase {self.run}"
                                        for u, s in zip(at.ids, at.steps, strict=True)])  # fmt: skip
         return answer

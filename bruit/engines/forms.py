@@ -2,8 +2,9 @@
 
 Every release and every noise is a *source*, a unit vector of its own; states and messages are then linear forms over
 sources. Observers see rows of A s + B xi: sources that are releases carry the private scalar and its noise (or the
-scalar alone, where the release was bare), others are pure noise. This is the oracle behind the fast accountants: they are tested to agree with it (gossip:LG-1).
-Nonlinear algorithms are refused: `linear = True` is a tested claim. Cost: sources times messages; small graphs only.
+scalar alone, where the release was bare), others are pure noise. This is the oracle behind the fast accountants: they
+are tested to agree with it (gossip:LG-1). Nonlinear algorithms are refused: `linear = True` is a tested claim. Cost:
+sources times messages; small graphs only.
 """
 
 from __future__ import annotations

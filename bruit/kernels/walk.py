@@ -177,12 +177,13 @@ def contributions(path: Ints, spent: Ints, latest: Ints, cap: int, rest: int) ->
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 def logistic_steps(
     path: Ints, may: Bools, noise: Array, start: Ints, sizes: Ints, records: Array, token: Array, x: Array,
-    rate: float, l2: float, bound: float, clip: float, spacing: float,
+    rates: Array, radius: float, l2: float, bound: float, clip: float, spacing: float,
 ) -> int:  # fmt: skip
     """x <- x - rate (snap(clip(g_v(x))) + noise) where the holder v may contribute, x - rate noise where not.
 
-    Peer v holds the blocks start[v] .. start[v + 1] of records; token[v] keeps x as v handed it on. Gives the first hop
-    whose gradient is not finite, -1 if none.
+    Then x is projected on the ball of that radius; where the rate is 0 nothing is done. Peer v holds the blocks
+    start[v] .. start[v + 1] of records; token[v] keeps x as v handed it on. Gives the first hop whose gradient is not
+    finite, -1 if none.
     """
     g = np.empty(len(x))
     inside = 0.99 * clip * clip  # surely not to be clipped: the branch keeps the square root out of the way
@@ -207,9 +208,18 @@ def logistic_steps(
                     g[j] *= factor
         else:
             g[:] = 0.0
+        rate = rates[U(t)]
         for j in range(U(len(x))):
             snapped = np.trunc(g[j] * finer) * spacing if spacing > 0.0 else g[j]
             x[j] -= rate * (snapped + noise[U(t), j])
+        if rate > 0.0 and radius < math.inf:
+            square = 0.0
+            for j in range(U(len(x))):
+                square += x[j] * x[j]
+            shorter = radius / max(math.sqrt(square), radius)
+            for j in range(U(len(x))):
+                x[j] *= shorter
+        for j in range(U(len(x))):
             token[v, j] = x[j]
     return -1
 

@@ -136,7 +136,7 @@ class Accountant:
         if observers is not None and of in observers:
             raise PrivacyError(f"peer {of} is among the observers {list(observers)}: nobody has secrets from oneself")
         check_delta(delta)
-        phases = self._phases(observers, status)
+        phases = self._phases(observers, status, delta)
         charge = phases[0].charge
         for phase in phases[1:]:
             charge = charge.plus(phase.charge)
@@ -167,19 +167,20 @@ class Accountant:
             tuple(dict.fromkeys(text for part in phases for text in part.advice)),
         )  # fmt: skip
 
-    def _phases(self, observers: tuple[int, ...] | None, status: Status, opened: bool = False) -> list[_Answer]:
+    def _phases(self, observers: tuple[int, ...] | None, status: Status, delta: float,
+                opened: bool = False) -> list[_Answer]:  # fmt: skip
         """One answer per protocol, the earliest first."""
         before: list[_Answer] = []
         if self.earlier is not None:
             hidden = self.continued and not self.earlier.ends_known(status)
-            before = self.earlier._phases(observers, status, hidden)
+            before = self.earlier._phases(observers, status, delta / 2, hidden)
         if observers is None or opened:
             why = ("the next protocol went on from its hidden states, so all its releases count as seen",)
             return [*before, self._local(why if opened and observers is not None else ())]
         theorem, hypotheses, refused = self.theorem(status)
         if theorem is None:
             return [*before, self._local(refused or ("no theorem on views is known for this algorithm",))]
-        charge, z = self._charged(theorem, observers)
+        charge, z = self._charged(theorem, observers, delta / 2)
         releases = self.facts.releases()
         notes = refused + theorem.notes(self.facts, observers)
         return [*before, _Answer(
@@ -188,11 +189,10 @@ class Accountant:
             float(releases.max(initial=0)),
         )]  # fmt: skip
 
-    def _charged(self, theorem: Theorem, observers: tuple[int, ...]) -> tuple[Charge, float]:
-        """What the theorem says the view costs, and the noise multiplier it is measured in (0: not in Gaussian noise).
-
-        A proven loss is never above that of the most exposed peer before everybody."""
-        counted = theorem.events(self.facts, observers)
+    def _charged(self, theorem: Theorem, observers: tuple[int, ...], delta: float) -> tuple[Charge, float]:
+        """What the theorem says the view costs, using up at most delta for events, and the noise multiplier that losses
+        are measured in (0: there are none). A proven loss is never above that of the most exposed peer before all."""
+        counted = theorem.events(self.facts, observers, delta)
         if counted is not None:
             return Charge(np.zeros(self.facts.n), *counted), 0.0
         losses, z = theorem.losses(self.facts, observers), theorem.unit(self.facts)
@@ -231,14 +231,16 @@ class Accountant:
         else:
             energy = self._energies(status, progress, False)
             with np.errstate(invalid="ignore"):
-                m = np.where(energy > 0, energy * self._unit() ** 2, 0.0)
+                m = np.where(energy > 0, energy * self._unit(status) ** 2, 0.0)
         np.fill_diagonal(m, np.nan)
         return m
 
-    def _unit(self) -> float:
+    def _unit(self, status: Status) -> float:
+        """The noise multiplier that losses of pairs are told in."""
         kinds = {e.noise_multiplier for e in self.facts.ledger.events if isinstance(e, GaussianEvent)}
-        if len(kinds) == 1:
-            return kinds.pop()
+        theorem = self.theorem(status)[0] if len(kinds) > 1 else None
+        if len(kinds) == 1 or theorem is not None:
+            return kinds.pop() if theorem is None else theorem.unit(self.facts)
         return 1.0 if kinds or self.earlier is not None else 0.0
 
     def _energies(self, status: Status, progress: Callable[[int, int], None] | None, opened: bool) -> Array:
@@ -264,9 +266,10 @@ class Accountant:
         """Worst, typical and mean pair, and what local DP alone would say."""
         everybody = self.guarantee(None, None, delta)
         theorem, hypotheses, refused = self.theorem(status)
-        parts = self._phases(None, status)
-        z = self._unit()
+        parts = self._phases(None, status, delta)
+        z = self._unit(status)
         if any(part.charge.counts is not None for part in parts):  # not Gaussian: all pairs are charged alike
+            theorem, hypotheses = None, everybody.hypotheses
             table, known = np.full(3, float(everybody.epsilon(delta))), (everybody.loss,) * 3
         else:
             known = _three(self.losses(status, progress))

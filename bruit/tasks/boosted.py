@@ -90,7 +90,7 @@ class Boosted(Task):
     def evaluate(self, models: Array) -> dict[str, float]:
         """Each model on its peer's own test records, a score of zero counting as class 1 (perso:PERSO-6)."""
         if models.shape != (self.peers, self.dim):
-            raise ConfigError(f"models are {models.shape}; give one row of {self.dim} numbers a peer: {self.peers} rows")
+            raise ConfigError(f"models are {models.shape}; give one row a peer: {(self.peers, self.dim)}")
         scores = self.scores(models)
         records = self.records if self.held_out is None else self.held_out
         loss = _losses(records, np.arange(self.peers), models).mean()

@@ -84,7 +84,7 @@ class Personal(Task):
     def evaluate(self, models: Array) -> dict[str, float]:
         """Each model on its peer's own test records: mean over peers, the worst peer, and the mean loss."""
         if models.shape != (self.peers, self.dim):
-            raise ConfigError(f"models are {models.shape}; give one row of {self.dim} numbers a peer: {self.peers} rows")
+            raise ConfigError(f"models are {models.shape}; give one row a peer: {(self.peers, self.dim)}")
         scores, everyone = self.scores(models), np.arange(self.peers)
         records = self.shared.records if self.held_out is None else self.held_out
         worst = scores.min() if self.shared._higher_is_better() else scores.max()

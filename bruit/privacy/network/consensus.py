@@ -63,7 +63,9 @@ class Consensus(Theorem):
         return facts.steps % self.mixing == 0 and last in blocks and self._agrees(facts, last)
 
     def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
-        return ("fresh public labels every round (relabel), which spread the loss over pairs", "fewer gradient rounds")
+        fixed = isinstance(facts.graph, Butterfly) and facts.graph.relabel is None
+        labels = ("fresh public labels every round (relabel), which spread the loss over pairs",) if fixed else ()
+        return (*labels, "fewer gradient rounds")
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.rows import sequence_loss

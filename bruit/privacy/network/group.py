@@ -2,8 +2,8 @@
 
     f(U, V) = alpha / (2 sigma^2) max over |d_u| <= Delta of d^T Pi_UU d <= epsilon_0 sum_{u, u' in U} |Pi_{uu'}|
 
-with Pi the projector on what V knows (gossip:MUF-2). It never exceeds |U|, since a projector does not lengthen d.
-The same sum bounds one user who owns several scalars, the gradients of several rounds say (gossip:LG-1, MUF-9).
+with Pi the projector on what V knows (gossip:MUF-2). The maximum is bounded by `largest_form`, at most that sum. It
+never exceeds |U|, since a projector does not lengthen d. The same bounds one user who owns several scalars, the gradients of several rounds say (gossip:LG-1, MUF-9).
 Hypotheses: those of the exact loss of gossip; Gaussian noise added once per scalar.
 """
 
@@ -21,6 +21,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.guarantee import Guarantee, gaussian
 from bruit.privacy.network.blas import one_blas_thread
 from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Leverage, Status, group_loss
+from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.question import Peers, Question, question
 from bruit.privacy.network.rows import KnownRows, Modulo, sequence_rows, stacked_loss
 from bruit.privacy.network.theorem import STANDING, Facts, one_release
@@ -47,7 +48,7 @@ class Projector:
     bases: tuple[Array, Array] | None  # (scalars, rank) each; None without a certificate
 
     def joint(self, members: Sequence[int] | Ints) -> JointLoss:
-        """sum |Pi_UU| and 1^T Pi_UU 1 of the scalars U.
+        """max d^T Pi_UU d, from above, and 1^T Pi_UU 1 of the scalars U.
 
         Entries are believed when both bases agree on them; otherwise |Pi_uu'| <= sqrt(m(u) m(u')) by Cauchy and
         Schwarz, from certified m.
@@ -64,7 +65,7 @@ class Projector:
         if max(disagreement, float(np.abs(np.diagonal(first) - loss).max())) > AGREEMENT:
             return JointLoss(most, most, "upper bound")
         margin = MARGIN * disagreement * chosen.size**2
-        free = min(float(np.abs(first).sum()) + margin, most)
+        free = min(largest_form(first) + margin, most)
         return JointLoss(free, min(max(float(first.sum()), 0.0) + margin, free), "exact")
 
 

@@ -27,6 +27,7 @@ from scipy.linalg import qr
 from bruit.arrays import Array, Ints
 from bruit.errors import PrivacyError
 from bruit.privacy.network.blas import one_blas_thread
+from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.modular import Ranks, krylov_ranks, mixed_words
 from bruit.privacy.network.refined import LARGEST, Basis, refined_basis
 from bruit.privacy.network.span import KrylovSpan, checked_observers, checked_steps, checked_symmetry, krylov_span
@@ -104,10 +105,10 @@ def leverage(
 
 
 def group_loss(graph: "Graph", observers: Sequence[int] | Ints, steps: int, group: Sequence[int] | Ints) -> float:
-    """Loss when all members of a group change together: sum over u, u' in the group of |Pi_{uu'}| (gossip:MUF-12).
+    """Loss when all members of a group change together: max d^T Pi d over |d_u| <= 1, from above (gossip:MUF-12).
 
-    An upper bound of max delta^T Pi delta over |delta_u| <= 1, equal to it when the entries are non-negative. Without
-    a certificate every entry between reached members is charged 1.
+    At most the sum of |Pi_{uu'}| over the group, and equal to it when the entries are non-negative. Without a
+    certificate every entry between reached members is charged 1.
     """
     chosen, members = checked_observers(graph.n, observers), checked_observers(graph.n, group)
     if np.intersect1d(chosen, members).size:
@@ -126,7 +127,7 @@ def group_loss(graph: "Graph", observers: Sequence[int] | Ints, steps: int, grou
     disagreement = float(np.abs(parts[0] - parts[1]).max(initial=0.0))
     if disagreement > AGREEMENT:
         return float(places.size**2)
-    return float((np.abs(parts[0]) + MARGIN * disagreement).sum())
+    return largest_form(parts[0]) + MARGIN * disagreement * places.size**2
 
 
 def row_space(graph: "Graph", observers: Sequence[int] | Ints, steps: int) -> Array:
@@ -174,11 +175,12 @@ def nothing_heard(n: int, known: Ints) -> Leverage:
 
 
 def certified(
-    graph: "Graph", span: KrylovSpan, ranks: Ranks, known: Ints, room: Array | None = None
+    graph: "Graph", span: KrylovSpan, ranks: Ranks, known: Ints, room: Array | None = None, refine: bool = True
 ) -> Leverage:
     """Losses from a described space and its ranks; `known` are the observers whose own rows lie outside the span.
 
-    room is memory to work in, at least n x rank numbers, for callers who ask again and again.
+    room is memory to work in, at least n x rank numbers, for callers who ask again and again; without `refine` nothing
+    is done again in 30 digits.
     """
     extra = int(known.size)
     values: Array | None
@@ -194,7 +196,7 @@ def certified(
         )
     else:
         values, certificate = _judged(ranks, *two_bases(span, ranks, room), extra)
-        if values is None and span.size * ranks.total**2 <= LARGEST:
+        if refine and values is None and span.size * ranks.total**2 <= LARGEST:
             values, certificate = _judged(ranks, *_two_refined(graph, span, ranks), extra)
     loss = np.zeros(graph.n)
     loss[span.peers] = 1.0 if values is None else values

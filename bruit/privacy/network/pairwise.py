@@ -19,7 +19,7 @@ import numpy as np
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.privacy.network.blas import one_blas_thread
-from bruit.privacy.network.krylov import Leverage, certified, leverage, nothing_heard
+from bruit.privacy.network.krylov import Certificate, Leverage, certified, leverage, nothing_heard
 from bruit.privacy.network.modular import (
     PRIMES,
     Ranks,
@@ -39,6 +39,11 @@ LARGEST = 20_000
 
 SHARED_BYTES = 1 << 30
 """Most memory for the shared rows modulo one prime; beyond it each observer makes its own."""
+
+REFINEMENT, PROBES = 2e10, 32
+"""Most work (peers times squared rank, summed) in 30 digits for all pairs, some tens of seconds; observers beyond it are
+charged 1 and flagged. When most of so many probes need it, the others are not tried in doubles either. Ask for one
+observer alone and it is refined whatever it takes."""
 
 Progress = Callable[[int, int], None]
 T = TypeVar("T")
@@ -128,32 +133,78 @@ def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None)
     for _ in range(work.threads):
         rooms.put(np.empty(largest))
 
-    def view(v: int) -> Leverage:
+    def view(v: int, refine: bool = False) -> Leverage:
         span, found, known = work.span(v), ranks[v], np.array([v])
         if span is None or found is None:
             return nothing_heard(n, known)
         room = rooms.get()
         try:
-            return certified(graph, span, found, known, room)
+            return certified(graph, span, found, known, room, refine)
         finally:
             rooms.put(room)
 
     m = np.empty((n, n), order="F")
-    exact, rank = np.ones(n, dtype=bool), np.zeros(n, dtype=np.int64)
-    orthogonality = disagreement = 0.0
-    notes: list[str] = []
-    for v, seen in enumerate(work.in_order(view, range(n))):
-        m[:, v] = seen.loss
-        exact[v], rank[v] = seen.status == "exact", seen.rank
-        if exact[v]:
-            orthogonality = max(orthogonality, seen.certificate.orthogonality)
-            disagreement = max(disagreement, seen.certificate.disagreement)
-        else:
-            notes.append(f"observer {v}: {seen.certificate.note}")
+    certificates: dict[int, Certificate] = {}
+    exact = np.ones(n, dtype=bool)
+
+    def note(v: int, seen: Leverage) -> None:
+        m[:, v], exact[v] = seen.loss, seen.status == "exact"
+        certificates[v] = seen.certificate
+
+    done = 0
+    order = sorted(range(n), key=lambda v: v % max(1, n // PROBES) != 0)  # the probes first
+    for v, seen in zip(order, work.in_order(view, order), strict=False):
+        note(v, seen)
+        done += 1
         if progress is not None:
-            progress(v + 1, n)
+            progress(done, n)
+        if done == PROBES < n and _hopeless(work, ranks, exact[order[:done]]):
+            break
+    for v in order[done:]:
+        note(v, _untried(work, ranks[v], v))
+    again = _affordable(work, ranks, exact)
+    for v, seen in zip(again, work.in_order(partial(view, refine=True), again), strict=True):
+        note(v, seen)
     np.fill_diagonal(m, np.nan)
-    return Pairwise(m, exact, rank, orthogonality, disagreement, tuple(notes))
+    good = [certificate for v, certificate in certificates.items() if exact[v]]
+    return Pairwise(
+        m, exact, np.array([certificates[v].rank for v in range(n)], np.int64),
+        max((certificate.orthogonality for certificate in good), default=0.0),
+        max((certificate.disagreement for certificate in good), default=0.0),
+        tuple(f"observer {v}: {certificates[v].note}" for v in np.flatnonzero(~exact).tolist()),
+    )  # fmt: skip
+
+
+def _hopeless(work: Work, ranks: list[Ranks | None], exact: Bools) -> bool:
+    """Whether most probes failed in doubles and the rest, done in 30 digits, would pass the allowance."""
+    cost = sum(work.graph.n * float(found.total) ** 2 for found in ranks if found is not None)
+    return bool(np.mean(exact) < 0.5) and cost > REFINEMENT
+
+
+def _untried(work: Work, ranks: Ranks | None, v: int) -> Leverage:
+    """Everybody the observer hears of is charged 1."""
+    known, span = np.array([v]), work.span(v)
+    if span is None or ranks is None:
+        return nothing_heard(work.graph.n, known)
+    loss = np.zeros(work.graph.n)
+    loss[span.peers] = 1.0
+    loss[known] = 1.0
+    rank = ranks.total + 1
+    note = "too ill-conditioned for doubles, as most probes were: 1 is charged to every reached peer"
+    return Leverage(loss, rank, "upper bound", Certificate(rank, ranks.modular, False, 0.0, 1.0, note))
+
+
+def _affordable(work: Work, ranks: list[Ranks | None], exact: Bools) -> list[int]:
+    """The observers to be done again in 30 digits, cheapest first, as many as the allowance pays for."""
+    costs = {int(v): work.graph.n * float(found.total) ** 2 for v in np.flatnonzero(~exact)
+             if (found := ranks[int(v)]) is not None}  # fmt: skip
+    chosen, total = [], 0.0
+    for v, cost in sorted(costs.items(), key=lambda item: item[1]):
+        total += cost
+        if total > REFINEMENT:
+            break
+        chosen.append(v)
+    return chosen
 
 
 def _all_ranks(work: Work) -> list[Ranks | None]:

@@ -107,10 +107,10 @@ class Theorem(ABC):
         """The noise multiplier z in whose units losses are measured: the pair is mu-GDP with mu = sqrt(loss) / z."""
         return facts.noise_multiplier()
 
-    def events(self, facts: Facts, observers: tuple[int, ...]) -> tuple[tuple[Event, ...], Ints] | None:
+    def events(self, facts: Facts, observers: tuple[int, ...], delta: float) -> tuple[tuple[Event, ...], Ints] | None:
         """What the view costs where no Gaussian loss says it: events, and how often each peer pays each  # (n, events).
 
-        They compose as releases would. None: `losses` says all.
+        They compose as releases would; statements about them may use up part of delta. None: `losses` says all.
         """
         return None
 

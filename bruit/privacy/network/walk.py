@@ -6,6 +6,9 @@ minorant of the partial sums (walk:F-2). Segments compose: X_uv = sum of E over 
 The observer is assumed to know the whole walk. Silent steps must carry noise too.
 Rounding a gradient to the lattice of its noise moves it by at most `grain` sensitivities, so a step may expand by that
 much: all shifts of a segment in which u contributes grow by the grain, and E by 2 grain k + grain^2 length.
+With step sizes eta_t the shifts and the noises are eta_t (walk:RW-3, F-2): E is the weighted energy, never below the
+plain one, and the first grain counts (largest / smallest step) times. Steps of a burn-in, without data and without
+noise, show a token that nobody has touched. A published last token is one more observation.
 """
 
 from __future__ import annotations
@@ -16,18 +19,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from bruit.arrays import Array, Bools
+from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.privacy.events import Mask
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
+from bruit.privacy.network.walk_realized import Visits, walk_losses
 
 
 @dataclass(frozen=True)
 class RealizedWalk(Theorem):
-    """Walk SGD with a constant step size `rate`; the final token is not published."""
+    """Walk SGD with steps rate / (1 + t)^decay after `burn_in` idle hops; `published`: all see the last token."""
 
     rate: float
+    decay: float = 0.0
+    burn_in: int = 0
+    published: bool = False
     title: ClassVar[str] = "the path energy of the realized walk"
     spec: ClassVar[str] = "walk:RW-6"
 
@@ -60,59 +67,62 @@ class RealizedWalk(Theorem):
                 " non-expansive step; run the walk without l2"
             )
         self._noise_everywhere(facts)
+        step = "constant step" if self.decay == 0 else f"steps falling as t^-{self.decay:g} from"
+        ending = "only the last token is published" if self.published else "the last token is not published"
         return (
-            Hypothesis(f"constant step {self.rate:g} <= 2/beta = {2 / constants.smoothness:g}", checked=True),
+            Hypothesis(f"{step} {self.rate:g} <= 2/beta = {2 / constants.smoothness:g}", checked=True),
             Hypothesis("losses are convex and smooth, gradients stay below the clip by declaration", checked=True),
             Hypothesis("every step, silent ones too, carries noise of the same size", checked=True),
             Hypothesis("the walk does not depend on the data; the observer may know all of it", checked=False),
-            Hypothesis("the last token is not published", checked=False),
+            Hypothesis(ending, checked=False),
             *STANDING,
         )
 
     def _noise_everywhere(self, facts: Facts) -> None:
-        lines = len(facts.ledger)
+        lines, visits = len(facts.ledger), max(0, len(facts.meetings.b) - self.burn_in)
         masks = [event.sigma for event in facts.ledger.events if isinstance(event, Mask)]
-        if lines != len(facts.meetings.b) or any(abs(sigma - facts.sigma) > 1e-12 * facts.sigma for sigma in masks):
+        early = np.any(facts.ledger.column("clock") < self.burn_in)
+        if lines != visits or early or any(abs(sigma - facts.sigma) > 1e-12 * facts.sigma for sigma in masks):
             raise PrivacyError(
-                f"the walk made {len(facts.meetings.b)} visits but only {lines} of them carry noise of the release's"
+                f"the walk made {visits} visits but only {lines} of them carry noise of the release's"
                 " size; silent steps must be masked with the same sigma"
             )
 
-    def _contributions(self, facts: Facts) -> Bools:
+    def _visits(self, facts: Facts) -> Visits:
+        """The walk after its burn-in, with its contributions and step sizes."""
         flags = np.zeros(len(facts.meetings.b), bool)
         flags[facts.ledger.column("clock")[facts.data_lines()]] = True
-        return flags
+        path = facts.meetings.b[self.burn_in :]
+        sizes = None if self.decay == 0 else np.asarray((1.0 + np.arange(len(path))) ** -self.decay, np.float64)
+        return Visits(path, flags[self.burn_in :], facts.n, self.published, steps=sizes)
 
     def _lattice(self, facts: Facts) -> Array:
         """What rounding to the lattice adds to the energy of a peer that contributed  # (n,)."""
-        count = facts.releases()
-        return np.where(count > 0, 2 * facts.grain * count + facts.grain**2 * len(facts.meetings.b), 0.0)
+        count, length = facts.releases(), len(facts.meetings.b)
+        range_of_steps = float(max(1, length)) ** self.decay
+        more = 2 * facts.grain * count * range_of_steps + facts.grain**2 * length
+        return np.where(count > 0, more, 0.0)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        from bruit.kernels.walk import energies
+        return self._seen(self._visits(facts), self._lattice(facts), observers)
 
-        watching = np.zeros(facts.n, bool)
-        watching[list(observers)] = True
-        found = np.asarray(energies(facts.meetings.b, self._contributions(facts), watching))
-        return np.where(found > 0, found + self._lattice(facts), 0.0)
+    def _seen(self, walk: Visits, more: Array, observers: tuple[int, ...]) -> Array:
+        found = np.nan_to_num(walk_losses(walk, observers))  # nan for the observers themselves
+        return np.where(found > 0, found + more, 0.0)
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         return (f"of this walk of {len(facts.meetings.b)} visits; another walk has another loss",)
 
     def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
-        return ("a cool-down (rest) or a cap on contributions (cap), so that more noise lies between two of them",)
+        told = ("silent steps before the last token is published (flush)",) if self.published else ()
+        return (*told,
+                "a cool-down (rest) or a cap on contributions (cap), so that more noise lies between two of them")
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
-        from bruit.kernels.walk import energies
-
-        flags, path, more = self._contributions(facts), facts.meetings.b, self._lattice(facts)
+        walk, more = self._visits(facts), self._lattice(facts)
         m = np.empty((facts.n, facts.n))
-        watching = np.zeros(facts.n, bool)
         for v in range(facts.n):
-            watching[v] = True
-            found = energies(path, flags, watching)
-            m[:, v] = np.where(found > 0, found + more, 0.0)
-            watching[v] = False
+            m[:, v] = self._seen(walk, more, (v,))
             if progress is not None:
                 progress(v + 1, facts.n)
         np.fill_diagonal(m, np.nan)

@@ -50,12 +50,11 @@ def test_the_worst_peer_in_a_view():
 
 
 @pytest.mark.parametrize(("run", "why"), [
-    (rehearse(br.GossipSGD(), ring(6), NOISE, 3), "no round ends in exact consensus"),
     (rehearse(br.GossipSGD(mixing=3, gamma=1.5), butterfly(8), NOISE, 6), "no round ends in exact consensus"),
     (rehearse(br.WalkSGD(), ring(6), NOISE, 9), "does not apply"),
     (rehearse(br.Averaging(), ring(6), br.Laplace(clip=1.0, scale=2.0), 3), "needs one Gaussian mechanism"),
     (rehearse(br.Renoised(tau=0.0), ring(6), NOISE, 3), "needs noise in every message"),
-], ids=["ring", "accelerated", "walk", "laplace", "no message noise"])
+], ids=["accelerated", "walk", "laplace", "no message noise"])
 def test_the_default_falls_back_to_local_dp_and_says_why(run, why):
     found = run.epsilon(of=2, seen_by=0)
     assert found.guarantee.theorem.startswith("local DP")
@@ -64,6 +63,14 @@ def test_the_default_falls_back_to_local_dp_and_says_why(run, why):
     assert any(why in reason for reason in run.summary().refused)
     off = ~np.eye(run.n, dtype=bool)
     assert np.array_equal(run.losses()[off], np.repeat(run.facts().releases()[:, None], run.n, 1)[off])
+
+
+def test_without_consensus_only_the_last_round_is_sharper():
+    # gossip:MUF-9: reveal all rounds but the last, whose view is that of averaging (gossip:MUF-2).
+    run = rehearse(br.GossipSGD(mixing=2), path(6), NOISE, 6)
+    for u, last in ((1, 1.0), (2, 1.0), (3, 0.0), (5, 0.0)):
+        assert run.guarantee(of=u, seen_by=0).loss == pytest.approx(2 + last)
+    assert any("no round ends in exact consensus" in note for note in run.guarantee(of=1, seen_by=0).notes)
 
 
 def test_consensus_rounds_compose():
