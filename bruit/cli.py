@@ -17,6 +17,7 @@ from bruit.audit_cli import audit
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.peers_cli import network_app, peer_app
 from bruit.planning_cli import plan
+from bruit.statistics_cli import auc, ldp_app, mean
 from bruit.privacy.guarantee import Status
 from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say
 from bruit.whole_files import check_place, write_whole
@@ -30,6 +31,9 @@ app.add_typer(network_app, name="network")
 app.add_typer(attack_app, name="attack")
 app.command()(plan)
 app.command()(audit)
+app.command()(auc)
+app.command()(mean)
+app.add_typer(ldp_app, name="ldp")
 
 
 @app.command()

@@ -1,0 +1,60 @@
+"""GOPA: 10,000 users with k = 20 and 1000 numbers each, and what real keys cost per neighbor."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from benchmarks.timing import Answer, Goal, main
+from bruit.gopa.seeds import KeyPair, pair_noise, round_key
+from bruit.gopa.simulation import simulate
+from bruit.gopa.terms import Terms
+from bruit.graphs import k_out
+
+
+def simulated(peers: int, k: int, width: int) -> tuple[float, bool]:
+    """Seconds of a whole round, and whether the exchanged noise left the sum to the bit."""
+    graph = k_out(peers, k, seed=1)
+    degree = int(graph.degrees.max())
+    terms = Terms(0, peers, width, 1.0, 0.6, 35.0, degree)
+    values = np.zeros((peers, width))
+    begin = time.perf_counter()
+    found = simulate(graph, values, terms, seed=1)
+    seconds = time.perf_counter() - begin
+    alone = simulate(k_out(peers, 0, connected=False), values, terms, seed=1)
+    return seconds, bool(np.array_equal(found.total, alone.total))
+
+
+def per_neighbor(width: int, repeats: int) -> tuple[float, float]:
+    """Median milliseconds to agree on a seed with one neighbor, and to derive the noise of a round from it."""
+    terms = Terms(0, 100, width, 1.0, 0.6, 35.0, 40)
+    mine, theirs = KeyPair(), KeyPair().public
+    agree, stream = [], []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        key = round_key(mine.agree(0, 1, theirs, terms.digest), 0)
+        middle = time.perf_counter()
+        pair_noise(key, 0, 1, terms)
+        agree.append(middle - begin)
+        stream.append(time.perf_counter() - middle)
+    return 1e3 * float(np.median(agree)), 1e3 * float(np.median(stream))
+
+
+def measure(quick: bool = False) -> Answer:
+    answer = Answer("GOPA: how fast are a large simulated round and real keys?", quick)
+    peers, k, width = (500, 10, 100) if quick else (10_000, 20, 1000)
+    simulated(100, 3, 10)  # compiles
+    seconds, exact = simulated(peers, k, width)
+    agree, stream = per_neighbor(width, 20 if quick else 200)
+    answer.add(f"{peers} users, k = {k}, d = {width}", seconds, "s")
+    answer.add("agreeing on a seed, per neighbor", agree, "ms")
+    answer.add(f"noise of {width} numbers from it, per neighbor", stream, "ms")
+    answer.goals.append(Goal("a simulated round: s", seconds, 60))
+    answer.goals.append(Goal("keys per neighbor, without the stream: ms", agree, 1))
+    answer.goals.append(Goal("noise cancels to the bit (1: yes)", float(exact), 1, at_least=True))
+    return answer
+
+
+if __name__ == "__main__":
+    main(measure)

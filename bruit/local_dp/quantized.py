@@ -1,0 +1,139 @@
+"""A U-statistic from one K-ary report per user: quantize, randomize, undo both in the kernel (perso:LDP-5, LDP-6).
+
+    A_ij = h(r_i, r_j),    b = (beta / k) 1,    A^ = (1 - beta)^-2 (I - 1 b^T) A (I - 1 b^T)^T
+    U^ = (v^T A^ v - sum_i v_i A^_ii) / (n (n - 1)),    v: counts of the reports
+
+Unbiased for the statistic of the quantized points, since E[e_z - b] = (1 - beta) e_x. For h in [0, 1]:
+
+    Var(U^) <= 1 / (n (1-beta)^2) + (1+beta)^2 / (2 n (n-1) (1-beta)^4),    bias^2 <= L^2 / k^2 (h L-Lipschitz)
+
+so k is about n^(1/4) sqrt(L epsilon). A user reports once, whatever the number of pairs. Shown: the report, to all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.local_dp.estimates import Estimate, quantile
+from bruit.local_dp.k_ary import KAry
+from bruit.local_dp.protocol import check_range
+from bruit.local_dp.reports import Reports
+from bruit.privacy.accountants.randomized_response import gamma
+from bruit.privacy.events import Event
+from bruit.randomness import Dice
+from bruit.statistics.kernels import Kernel, check_kernel
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class QuantizedStatistic:
+    """The kernel on k representatives, and the epsilon of the one report of each user."""
+
+    matrix: Array  # (k, k)
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        matrix = np.asarray(self.matrix)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
+            raise ConfigError(f"a quantized kernel is a finite square matrix, found shape {matrix.shape}")
+        KAry(len(matrix), self.epsilon)
+
+    @property
+    def protocol(self) -> KAry:
+        """What a client runs on the number of its bin."""
+        return KAry(len(self.matrix), self.epsilon)
+
+    def report(self, bins: Any, dice: Dice, users: Ints | None = None, step: int = 0) -> Reports:
+        """The client side: the number of one's bin, randomized once for all pairs."""
+        return self.protocol.report(bins, dice, users, step)
+
+    def event(self) -> Event:
+        """What the report costs: epsilon, for however many pairs."""
+        return self.protocol.event()
+
+    def debiased(self) -> Array:
+        """A^, symmetric  # (k, k)."""
+        truth, other = self.protocol.chances()
+        half = np.asarray(self.matrix, dtype=np.float64) - other * np.sum(self.matrix, axis=0)
+        undone = (half - other * half.sum(axis=1, keepdims=True)) / (truth - other) ** 2
+        return np.asarray((undone + undone.T) / 2)
+
+    def estimate(self, reports: Reports, confidence: float = 0.95) -> Estimate:
+        """The aggregator side, from counts alone: O(k^2 + n)."""
+        self.protocol.check(reports)
+        rows = self.protocol.valid(reports)
+        counts = self.protocol.supports(reports, rows).astype(np.float64)
+        n = int(counts.sum())
+        refused = len(reports) - n + reports.unreadable
+        if n < 2:
+            raise ConfigError(f"a pairwise statistic needs at least two reports, found {n} and {refused} refused ones")
+        kernel = self.debiased()
+        means = kernel @ counts
+        value = float(counts @ means - counts @ np.diag(kernel)) / (n * (n - 1))
+        error = math.sqrt(_variance(kernel, counts, n))
+        half = quantile(confidence) * error
+        return Estimate(value, error, value - half, value + half, confidence, n, refused)
+
+
+def quantized(kernel: Kernel, k: int, epsilon: float, low: float = 0.0, high: float = 1.0) -> QuantizedStatistic:
+    """A kernel of numbers between low and high on k equal bins, each represented by its middle."""
+    points = midpoints(k, low, high)[:, None]
+    check_kernel(kernel, points)
+    return QuantizedStatistic(kernel(points[:, None], points[None, :]), epsilon)
+
+
+def midpoints(k: int, low: float = 0.0, high: float = 1.0) -> Array:
+    """The middles of k equal bins  # (k,)."""
+    return np.asarray(low + (high - low) * (np.arange(k) + 0.5) / k)
+
+
+def bins_of(values: Any, k: int, low: float = 0.0, high: float = 1.0) -> Ints:
+    """The number of each value's bin, the upper end in the last one; a value outside is refused."""
+    found = check_range(values, low, high)
+    return np.minimum((found - low) / (high - low) * k, k - 1).astype(np.int64)
+
+
+def variance_bound(n: int, k: int, epsilon: float) -> float:
+    """The bound on the variance of U^ for h in [0, 1], whatever the data (perso:LDP-6).
+
+    >>> round(variance_bound(1000, 3, 1.0), 10)
+    0.0076162763
+    """
+    beta = gamma(k, epsilon)
+    return 1 / (n * (1 - beta) ** 2) + (1 + beta) ** 2 / (2 * n * (n - 1) * (1 - beta) ** 4)
+
+
+def error_bound(n: int, k: int, epsilon: float, lipschitz: float) -> float:
+    """Variance plus squared quantization bias L^2 / k^2, for h in [0, 1] that is L-Lipschitz in each argument.
+
+    >>> round(error_bound(10_000, 10, 1.0, 1.0), 10)
+    0.0146880771
+    """
+    return variance_bound(n, k, epsilon) + lipschitz**2 / k**2
+
+
+def choose_bins(n: int, epsilon: float, lipschitz: float = 1.0) -> int:
+    """The number of bins that balances noise and quantization: n^(1/4) sqrt(L epsilon), at least 2.
+
+    >>> choose_bins(10_000, 1.0)
+    10
+    """
+    if n < 2 or not (epsilon > 0 and lipschitz > 0):
+        raise ConfigError(f"bins are chosen for n >= 2 users, epsilon > 0 and L > 0, found {n}, {epsilon}, {lipschitz}")
+    return max(2, int(np.rint(math.sqrt(math.sqrt(n)) * math.sqrt(lipschitz * epsilon))))
+
+
+def _variance(kernel: Array, counts: Array, n: int) -> float:
+    """Hoeffding's variance of a U-statistic, 4 (n-2) / (n (n-1)) zeta_1 + 2 / (n (n-1)) zeta_2, from the counts."""
+    shares = counts / n
+    first = kernel @ shares
+    mean = float(shares @ first)
+    zeta_1 = float(shares @ first**2) - mean**2
+    zeta_2 = float(shares @ kernel**2 @ shares) - mean**2
+    return max(0.0, (4 * (n - 2) * zeta_1 + 2 * zeta_2) / (n * (n - 1)))

@@ -1,0 +1,136 @@
+"""The commands auc, mean, ldp report and ldp estimate: what they print, and what they refuse."""
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bruit.errors import BruitError
+from bruit.statistics_cli import auc, ldp_app, mean
+
+app = typer.Typer()
+app.command()(auc)
+app.command()(mean)
+app.add_typer(ldp_app, name="ldp")
+
+
+def call(*words):
+    """Standard output of a command; errors of bruit are raised as they are."""
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    if isinstance(done.exception, BruitError):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    label = np.arange(6000) % 2
+    score = np.clip(rng.normal(0.4 + 0.2 * label, 0.12), 0, 1)
+    color = rng.choice(["red", "green", "blue"], 6000, p=[0.5, 0.3, 0.2])
+    path = tmp_path_factory.mktemp("cli") / "users.csv"
+    rows = [f"{s},{y},{'yes' if y else 'no'},{c},1" for s, y, c in zip(score, label, color, strict=True)]
+    path.write_text("s,y,answer,color,same\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_auc(table):
+    found = json.loads(call("auc", table, "--score", "s", "--label", "y", "--epsilon", 2, "--seed", 1, "--json"))
+    assert {"auc", "interval", "epsilon", "bits_per_user"} <= set(found)
+    assert (found["epsilon"], found["bits_per_user"], found["level"], found["users"]) == (2.0, 1, "user", 6000)
+    assert found["interval"][0] <= 0.88 <= found["interval"][1]  # Phi(0.2 / (0.12 sqrt 2)) = 0.881
+    text = call("auc", table, "--score", "s", "--label", "answer", "--positive", "yes")
+    assert "one bit each" in text
+    assert "user level, against everybody (local DP)" in text
+    assert "rehearsal" not in text
+    assert "a rehearsal" in call("auc", table, "--score", "s", "--label", "y", "--seed", 1)
+
+
+def test_mean(table):
+    found = json.loads(call("mean", table, "--column", "s", "--low", 0, "--high", 1, "--seed", 3, "--json"))
+    assert found["interval"][0] <= found["mean"] <= found["interval"][1]
+    assert found["mean"] == pytest.approx(0.5, abs=0.09)  # five standard errors sqrt(2 / 6000)
+    assert found["delta"] == 0.0
+    found = json.loads(call("mean", table, "--column", "s", "--low", 0, "--high", 1, "--delta", 1e-5, "--json"))
+    assert (found["protocol"], found["delta"]) == ("gaussian", 1e-5)
+    assert "against everybody" in call("mean", table, "--column", "s", "--low", 0.5, "--high", 1, "--clip")
+
+
+@pytest.mark.parametrize("protocol", [None, "k-ary", "hadamard", "unary", "local-hashing"])
+@pytest.mark.parametrize("ending", ["csv", "npz"])
+def test_report_and_estimate(table, tmp_path, protocol, ending):
+    out = tmp_path / f"reports.{ending}"
+    chosen = [] if protocol is None else ["--protocol", protocol]
+    said = json.loads(call("ldp", "report", table, "--column", "color", "--domain", "red,green,blue", "--epsilon", 2,
+                           "--out", out, "--seed", 4, "--json", *chosen))
+    assert (said["reports"], said["level"]) == (6000, "user")
+    found = json.loads(call("ldp", "estimate", out, "--json"))
+    assert [row["value"] for row in found["shares"]] == ["red", "green", "blue"]
+    for row, truth in zip(found["shares"], (0.5, 0.3, 0.2), strict=True):
+        assert abs(row["share"] - truth) < 5 * row["error"] + 0.03
+    assert "malformed ones refused" in call("ldp", "estimate", out, out)
+
+
+def test_report_numbers(table, tmp_path):
+    out = tmp_path / "m.csv"
+    call("ldp", "report", table, "--column", "s", "--low", 0, "--high", 1, "--out", out, "--protocol", "gaussian")
+    found = json.loads(call("ldp", "estimate", out, "--json"))
+    assert (found["protocol"], found["delta"]) == ("gaussian", 1e-6)
+    with out.open("a") as file:
+        file.write("nan\nzebra\n1e99\n")
+    assert json.loads(call("ldp", "estimate", out, "--json"))["refused"] == 3
+
+
+def test_too_few_reports_are_told_how_many_it_takes(tmp_path):
+    users = tmp_path / "few.csv"
+    users.write_text("c,x\n" + "a,0.5\nb,0.1\n" * 5)
+    call("ldp", "report", users, "--column", "c", "--domain", "a,b", "--epsilon", 0.1, "--out", tmp_path / "r.csv")
+    assert "10 users at epsilon = 0.1 say nothing" in call("ldp", "estimate", tmp_path / "r.csv")
+    call("ldp", "report", users, "--column", "x", "--low", 0, "--high", 1, "--epsilon", 0.1, "--out",
+         tmp_path / "x.csv")
+    assert "it takes about" in call("ldp", "estimate", tmp_path / "x.csv")
+
+
+BAD = [
+    (["auc", "TABLE", "--score", "s", "--label", "same"], "all 6000 users have label 1; an AUC compares two classes"),
+    (["auc", "TABLE", "--score", "s", "--label", "y", "--epsilon", "0.001"], r"say nothing.*it takes about \d+ users"),
+    (["auc", "TABLE", "--score", "s", "--label", "y", "--high", "0.3"], "outside the declared range 0..0.3"),
+    (["auc", "TABLE", "--score", "s", "--label", "s"], "different labels; an AUC compares two"),
+    (["auc", "TABLE", "--score", "s", "--label", "answer"], "holds text where numbers are needed"),
+    (["auc", "TABLE", "--score", "s", "--label", "answer", "--positive", "maybe"], "never holds the positive label"),
+    (["auc", "TABLE", "--score", "t", "--label", "y"], "has no column 't'"),
+    (["auc", "missing.csv", "--score", "s", "--label", "y"], "there is no file missing.csv"),
+    (["auc", "TABLE", "--score", "s", "--label", "y", "--epsilon", "0"], "must be between 1e-09 and 40"),
+    (["mean", "TABLE", "--column", "s", "--low", "0", "--high", "1", "--epsilon", "0.001"], "say nothing"),
+    (["mean", "TABLE", "--column", "s", "--low", "0.6", "--high", "1"], "outside the declared range"),
+    (["mean", "TABLE", "--column", "color", "--low", "0", "--high", "1"], "holds text"),
+    (["ldp", "report", "TABLE", "--column", "color", "--out", "OUT"], "say what may be reported"),
+    (["ldp", "report", "TABLE", "--column", "color", "--domain", "red,green", "--out", "OUT"],
+     "holds 'blue', which is not in the declared domain"),
+    (["ldp", "report", "TABLE", "--column", "color", "--domain", "red,red", "--out", "OUT"], "names different values"),
+    (["ldp", "report", "TABLE", "--column", "color", "--domain", "red,green,blue", "--protocol", "laplace", "--out",
+      "OUT"], "no protocol 'laplace' reports one of 3 values"),
+    (["ldp", "report", "TABLE", "--column", "s", "--low", "0", "--high", "1", "--protocol", "unary", "--out", "OUT"],
+     "no protocol 'unary' reports numbers"),
+    (["ldp", "report", "TABLE", "--column", "s", "--low", "0", "--high", "1", "--protocol", "laplace",
+      "--delta", "1e-6", "--out", "OUT"], "needs no delta"),
+    (["ldp", "estimate", "TABLE"], "is no file of reports"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_refusals(table, tmp_path, words, message):
+    places = {"TABLE": str(table), "OUT": str(tmp_path / "r.csv")}
+    with pytest.raises(BruitError, match=message):
+        call(*(places.get(word, word) for word in words))
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_labels_that_do_not_fit_the_protocol_are_refused(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text('# bruit local-dp reports 1 {"kind": "k-ary", "k": 3, "epsilon": 1.0, "labels": ["a"]}\nvalue\n1\n')
+    with pytest.raises(BruitError, match="name 1 values, but their protocol has 3"):
+        call("ldp", "estimate", path)
