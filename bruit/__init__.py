@@ -6,26 +6,47 @@ they speak, and can be told, pair by pair, exactly how much anyone could have le
 
 from bruit import graphs, tasks
 from bruit.algorithms.averaging import Averaging
+from bruit.algorithms.boosting import Boosting
 from bruit.algorithms.chebyshev import Chebyshev
+from bruit.algorithms.federated_admm import FederatedADMM
+from bruit.algorithms.gopa import Gopa
+from bruit.algorithms.gossip_admm import GossipADMM
 from bruit.algorithms.gossip_sgd import GossipSGD
+from bruit.algorithms.model_propagation import ModelPropagation
 from bruit.algorithms.muffliato import butterfly_muffliato, muffliato, randomized_muffliato
 from bruit.algorithms.pair_averaging import PairAveraging
+from bruit.algorithms.personalized import Personalized
 from bruit.algorithms.renoised import Renoised
+from bruit.algorithms.ring_sum import RingSum
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
+from bruit.algorithms.token_histogram import TokenHistogram
+from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_sgd import WalkSGD
+from bruit.algorithms.walk_sum import WalkSum
 from bruit.engines.bulk import Bulk
 from bruit.engines.events import Events
 from bruit.errors import BruitError, ConfigError, ConformanceError, PrivacyError
-from bruit.experiment import chain, rehearse, run
-from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
+from bruit.experiment import chain, rehearse, run, several_tokens
+from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
 from bruit.replaying import replay
 from bruit.result import Run, load
 
 __version__ = "0.1.0"
 
+
+def _plots(run: Run) -> object:
+    """`run.plot`: the dashboard stands above runs, and is loaded when somebody wants a figure."""
+    from bruit.dashboard import Plots
+
+    return Plots(run)
+
+
+Run.plotter = _plots
+
 __all__ = [
-    "Averaging", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian", "Events",
-    "Gaussian", "GossipSGD", "Laplace", "PairAveraging", "Pairs", "PrivacyError", "Renoised", "Rounds", "Run", "Wakes",
-    "Walk", "WalkSGD", "butterfly_muffliato", "chain", "graphs", "load", "muffliato", "randomized_muffliato",
-    "rehearse", "replay", "run", "tasks",
+    "Averaging", "Boosting", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian",
+    "Events", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM", "GossipSGD", "Laplace", "ModelPropagation",
+    "PairAveraging", "Pairs", "Personalized", "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds",
+    "Run", "TokenHistogram", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain",
+    "graphs", "load", "muffliato", "randomized_muffliato", "rehearse", "replay", "run", "several_tokens", "tasks",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from bruit.terminal import Delta, Json, Published, Seed, emit_json, say
 
 def audit(
     experiment: Annotated[Path, typer.Argument(metavar="EXPERIMENT", help="An experiment file, or a bundled name.")],
-    of: Annotated[int | None, typer.Option(help="Whose data two neighbors differ in (the hardest pair if none).")] = None,
+    of: Annotated[int | None, typer.Option(help="Whose data differs (the hardest pair if not named).")] = None,
     seen_by: Annotated[str | None, typer.Option(help="An observer (7), several (3,7), or everybody else.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Paired runs: as many on each of two neighboring data sets.")] = (
         10_000

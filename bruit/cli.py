@@ -17,8 +17,8 @@ from bruit.audit_cli import audit
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.peers_cli import network_app, peer_app
 from bruit.planning_cli import plan
-from bruit.statistics_cli import auc, ldp_app, mean
 from bruit.privacy.guarantee import Status
+from bruit.statistics_cli import auc, ldp_app, mean
 from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say
 from bruit.whole_files import check_place, write_whole
 
@@ -227,25 +227,40 @@ def list_(
 
 @app.command()
 def show(
-    folder: Annotated[Path, typer.Argument(help="A run folder.")],
+    folders: Annotated[list[Path], typer.Argument(help="A run folder; with --html several, or CSV files of sweeps.")],
+    html: Annotated[Path | None, typer.Option(help="Write one self-contained page instead.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the numbers behind the figures to this folder.")] = None,
+    pdf: Annotated[Path | None, typer.Option(help="Write the figures as a PDF (extra `ui`).")] = None,
     delta: Delta = 1e-6,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """The story of a run: what was learned, and who could have learned what about whom.
 
-    Example: bruit show runs/breast-cancer-seed3.run
+    Example: bruit show runs/breast-cancer-seed3.run --html report.html
     """
     from bruit import report
+    from bruit.dashboard.terminal import show_pictures
+    from bruit.dashboard_cli import show_csv, show_html, show_pdf
     from bruit.result import load
 
-    result = load(folder)
+    if html is None and len(folders) > 1:
+        raise ConfigError(f"{len(folders)} runs are compared on a page: add --html FILE, or name one run folder")
+    if html is not None or csv is not None or pdf is not None:
+        written = [show_html(folders, html, delta, quiet or as_json)] if html is not None else []
+        written += show_csv(folders[0], csv, delta, quiet or as_json) if csv is not None else []
+        written += [show_pdf(folders[0], pdf, delta, quiet or as_json)] if pdf is not None else []
+        if as_json:
+            emit_json({"written": [str(path) for path in written]})
+        return
+    result = load(folders[0])
     with Ticker(quiet or as_json, "accounting") as ticker:
         summary = result.summary(delta, progress=ticker)
     if as_json:
         emit_json(report.as_json(result, summary))
     else:
         report.show(out, result, summary)
+        show_pictures(out, result)
 
 
 @app.command()

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 
@@ -27,6 +27,7 @@ from bruit.engines.engine import Metrics
 from bruit.errors import BruitError, ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism, mechanism_from
+from bruit.notebook_table import html_table
 from bruit.privacy.account import Accountant, Observers, Summary
 from bruit.privacy.guarantee import Epsilon, Guarantee, Status
 from bruit.privacy.ledger import Ledger
@@ -66,10 +67,27 @@ class Run:
     state: Any = field(default=None, repr=False)
     before: Run | None = field(default=None, repr=False)
     carried: str = "nothing"
+    plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
     def n(self) -> int:
         return self.graph.n
+
+    @property
+    def plot(self) -> Any:
+        """Figures of this run, made by `bruit.dashboard.plots.Plots`: utility(), losses(), distance(), graph() ..."""
+        if Run.plotter is None:
+            raise ConfigError("figures are made by the dashboard; import bruit.dashboard first")
+        return Run.plotter(self)
+
+    def _repr_html_(self) -> str:
+        noise = "none" if self.privacy is None else f"{type(self.privacy).__name__}, sigma {self.privacy.sigma:.4g}"
+        rows: list[tuple[str, object]] = [
+            ("peers", self.n), ("graph", self.graph.name), ("algorithm", self.algorithm.name()),
+            (self.algorithm.schedule.unit, self.steps), ("noise", noise), ("seed", self.seed),
+        ]  # fmt: skip
+        rows += [(f"{name} at the end", self.metrics.last(name)) for name in self.metrics.names()]
+        return html_table("Run", [*rows, *((f"reference: {name}", value) for name, value in self.references.items())])
 
     def facts(self) -> Facts:
         """What the accountant may look at."""
@@ -81,7 +99,8 @@ class Run:
             grain = self.privacy.spacing * float(np.sqrt(self.estimates.shape[1])) / self.privacy.sensitivity
         own = self.ledger if self.before is None else self.ledger.tail(len(self.before.ledger))
         return Facts(self.graph, self.steps, own, self.trace.meetings, self.trace.faults, level, sigma, clip,
-                     self.constants, public, grain, self.trace.missed)  # fmt: skip
+                     self.constants, public, grain, self.trace.missed,
+                     self.privacy is not None and self.privacy.unequal)  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()

@@ -15,6 +15,7 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.notebook_table import html_table
 
 
 class Meetings(NamedTuple):
@@ -141,3 +142,9 @@ class View:
     observers: frozenset[int]
     messages: list[Received]
     foreign: list[Received]
+
+    def _repr_html_(self) -> str:
+        who = ", ".join(map(str, sorted(self.observers)))
+        senders = len({message.sender for message in self.foreign})
+        return html_table(f"View of peers {who}", [("messages received", len(self.messages)),
+                                                   ("from outside", len(self.foreign)), ("senders outside", senders)])

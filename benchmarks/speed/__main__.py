@@ -9,7 +9,7 @@ import sys
 
 QUESTIONS = (
     "cold_start", "gossip_sgd", "averaging", "chebyshev", "meetings", "walk", "noise", "one_source", "exact_loss",
-    "peers", "reconstruction", "renoised", "walk_noise", "walk_pairs", "audit", "local_dp",
+    "peers", "reconstruction", "renoised", "walk_noise", "walk_pairs", "audit", "local_dp", "gopa", "report",
 )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ class Algorithm(ABC, Generic[State]):
 
     linear: ClassVar[bool] = False
     private: ClassVar[tuple[str, ...]] = ()
+    simulated_only: ClassVar[str] = ""  # why real peers cannot run it, if they cannot
 
     @property
     def schedule(self) -> Schedule:
@@ -85,6 +86,10 @@ class Algorithm(ABC, Generic[State]):
 
     def fused_walk(self, state: State, path: Ints, door: Door) -> State | None:
         """The state after the token visited the peers of the path in order, reading data through the door."""
+        return None
+
+    def fused_wakes(self, state: State, graph: Graph, woken: Ints, door: Door) -> State | None:
+        """The state after these peers woke in this order, reading data through the door."""
         return None
 
     def guarantees(self) -> tuple[Theorem, ...]:

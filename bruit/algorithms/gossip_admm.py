@@ -58,10 +58,9 @@ class GossipADMM(Algorithm[State]):
         return Ties.of(graph, standing(self.confidences, self.smoothness, graph))
 
     def start(self, home: Home) -> State:
-        begin = home.beginning()
-        if begin.any():
-            raise ConfigError("gossip-admm begins where peers know each other's models: at zero; carry 'nothing'")
-        return self._minimize(State(begin, begin, *(home.slots() for _ in range(5))), home)
+        begin = home.beginning()  # of its neighbors' models a peer knows nothing yet: it supposes they are like its own
+        copy, own, other = (home.edges.expand(begin) for _ in range(3))
+        return self._minimize(State(begin, begin.copy(), copy, own, other, home.slots(), home.slots()), home)
 
     def _minimize(self, state: State, home: Home) -> State:
         """argmin over (a, b): copies are eliminated, which leaves |a - center|^2 with this stiffness in all."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Address
+from bruit.algorithms.messages import Edges
 from bruit.arrays import Array, Ints
 from bruit.attacks.distinguish import likelihood_weights
 from bruit.audits.crowd import Crowd
@@ -22,7 +23,7 @@ from bruit.audits.trials import Views
 from bruit.engines.forms import SourceDoor, view_forms
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
-from bruit.randomness import Replay
+from bruit.randomness import Replay, pair
 from bruit.tasks.task import Task
 from bruit.trace import Trace
 
@@ -126,6 +127,11 @@ class _ScriptedDoor(SourceDoor):
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         return np.zeros((len(at.ids), self.width))
+
+    def pair_noise(self, at: Address, edges: Edges, sigma: float, width: int) -> Array:
+        mine = np.repeat(at.ids, np.diff(edges.start))
+        rows = self._script[pair(mine, edges.peers) % len(self._script)]
+        return np.where(mine < edges.peers, sigma, -sigma)[:, None] * rows
 
 
 def is_affine(

@@ -105,6 +105,10 @@ class _Story:
             path = schedule.path(graph, job.steps, job.dice)
             state = job.algorithm.fused_walk(state, path, job.door)
             self.trace = _Redrawn(job, int(np.count_nonzero(path[1:] != path[:-1])))
+        elif isinstance(schedule, Wakes):
+            woken = schedule.meetings(graph, job.steps, job.dice).a
+            state, total = job.algorithm.fused_wakes(state, graph, woken, job.door), len(woken)
+            self.trace = _Redrawn(job, int(graph.degrees[woken].sum()))
         else:
             state, total = job.algorithm.fused_pairs(state, graph, job.steps, job.dice) or (None, 0)
             self.trace = _Redrawn(job, 2 * total)
@@ -122,10 +126,8 @@ class _Story:
             raise ConfigError("a fused path draws its own meetings and knows no faults; replay a trace with Bulk()")
         if job.watch:
             raise ConfigError(f"a fused path keeps no messages, so peer {min(job.watch)} cannot be watched; use Bulk()")
-        if isinstance(schedule, Wakes):
-            raise ConfigError(f"{job.algorithm.name()} wakes one peer at a time and has no fused path; use Bulk()")
-        timed = isinstance(schedule, Pairs) and schedule.activations is None
-        total = schedule.activations if isinstance(schedule, Pairs) else job.steps
+        timed = isinstance(schedule, Pairs | Wakes) and schedule.activations is None
+        total = schedule.activations if isinstance(schedule, Pairs | Wakes) else job.steps
         if job.evaluate_every and (timed or job.evaluate_every < (total or 0)):
             best = "0" if timed else f"0 or at least {total}"
             raise ConfigError(

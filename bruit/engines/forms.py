@@ -1,10 +1,10 @@
 """Linear forms of a view, found by running the algorithm itself on symbols instead of numbers.
 
 Every release and every noise is a *source*, a unit vector of its own; states and messages are then linear forms over
-sources. Observers see rows of A s + B xi: sources that are releases carry the private scalar and its noise (or the
-scalar alone, where the release was bare), others are pure noise. This is the oracle behind the fast accountants: they
-are tested to agree with it (gossip:LG-1). Nonlinear algorithms are refused: `linear = True` is a tested claim. Cost:
-sources times messages; small graphs only.
+sources. Observers see rows of A s + B xi: sources that are releases carry the private scalar and its noise (all of it,
+a part or none), others are pure noise. This is the oracle behind the fast accountants: they are tested to agree with it
+(gossip:LG-1). Nonlinear algorithms are refused: `linear = True` is a tested claim. Cost: sources times messages; small
+graphs only.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SourceDoor(Door):
     width: int
     owners: list[int] = field(default_factory=list)  # owner of each source
     releases: list[bool] = field(default_factory=list)  # whether the source is a release of data
-    bare: set[int] = field(default_factory=set)  # releases without noise of their own
+    levels: dict[int, float] = field(default_factory=dict)  # releases with another noise than 1
 
     @property
     def dim(self) -> int:
@@ -69,9 +69,8 @@ class SourceDoor(Door):
 
     def value_with(self, at: Address, levels: Array) -> Array:
         first = len(self.owners)
-        rows = self._fresh(at.ids, True)
-        self.bare.update(range(first, first + len(at.ids)))
-        return rows + levels[:, None] * self._fresh(at.ids, False)
+        self.levels.update(enumerate(levels.tolist(), first))
+        return self._fresh(at.ids, True)
 
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         return self._fresh(at.ids, True)
@@ -113,8 +112,8 @@ def view_forms(
     rows = [np.eye(door.width)[mine]] + [np.asarray(row).reshape(1, -1) for row in received]
     stacked = np.concatenate(rows)
     data = np.array(door.releases, bool)
-    noisy = np.array([source not in door.bare for source in range(door.width)])
-    return Forms(stacked[:, data], stacked * noisy, np.array(door.owners)[data]), meetings
+    noise = np.array([door.levels.get(source, 1.0) for source in range(door.width)])
+    return Forms(stacked[:, data], stacked * noise, np.array(door.owners)[data]), meetings
 
 
 def _execute(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int,

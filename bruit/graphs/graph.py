@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.graphs.validity import Validity, components_of, validity
+from bruit.notebook_table import html_table
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -44,6 +45,11 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.name}: {self.n} peers, {self.edge_count} edges)"
+
+    def _repr_html_(self) -> str:
+        few, many = (int(self.degrees.min()), int(self.degrees.max())) if self.n else (0, 0)
+        facts = [("peers", self.n), ("links", self.edge_count), ("fewest neighbors", few), ("most neighbors", many)]
+        return html_table(f"Graph {self.name}", [*facts, ("connected", self.is_connected())])
 
     @property
     def n(self) -> int:

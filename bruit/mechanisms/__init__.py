@@ -6,7 +6,9 @@ from bruit.mechanisms.gaussian import Gaussian
 from bruit.mechanisms.laplace import Laplace
 from bruit.mechanisms.mechanism import Mechanism, mechanism_from
 from bruit.mechanisms.randomized_response import RandomizedResponse
+from bruit.mechanisms.record_noise import RecordNoise
 
 __all__ = [
-    "DiscreteGaussian", "Gaussian", "Laplace", "Mechanism", "RandomizedResponse", "clip_rows", "mechanism_from",
+    "DiscreteGaussian", "Gaussian", "Laplace", "Mechanism", "RandomizedResponse", "RecordNoise", "clip_rows",
+    "mechanism_from",
 ]  # fmt: skip

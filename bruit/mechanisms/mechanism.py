@@ -8,7 +8,7 @@ That is an additive mechanism; randomized response is one that is not.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -30,6 +30,7 @@ class Mechanism(ABC):
     norm: ClassVar[int] = 2
     clip: float
     level: str
+    unequal: ClassVar[bool] = False  # whether peers add noise of different sizes, which no theorem on views covers
 
     @property
     @abstractmethod
@@ -104,11 +105,10 @@ class Additive(Mechanism):
 
 def mechanism_from(record: Mapping[str, Any]) -> Mechanism:
     """The mechanism a manifest describes."""
-    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
+    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, RecordNoise
 
-    kinds: dict[str, type[Gaussian] | type[Laplace] | type[DiscreteGaussian] | type[RandomizedResponse]] = {
-        mechanism.kind: mechanism for mechanism in (Gaussian, Laplace, DiscreteGaussian, RandomizedResponse)
-    }
+    known = (Gaussian, Laplace, DiscreteGaussian, RandomizedResponse, RecordNoise)
+    kinds: dict[str, Callable[..., Mechanism]] = {mechanism.kind: mechanism for mechanism in known}
     fields = dict(record)
     kind = fields.pop("kind", None)
     if kind not in kinds:

@@ -61,7 +61,7 @@ def protocols() -> dict[str, Callable[[Question], Option]]:
 def plan(question: Question, algorithm: str | None = None) -> Plan:
     """Least noise, predicted error and cost of the asked algorithm, or of the best one; and of all others.
 
-    Without a graph, gossip is tried on the families below. A trusted curator is never chosen, only shown.
+    Without a graph, gossip is tried on the families below. A trusted curator or aggregator is never chosen, only shown.
     """
     known = protocols()
     wanted = None if algorithm is None else ALIASES.get(algorithm, algorithm)
@@ -71,7 +71,7 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
     if wanted is not None and wanted in refused and not any(option.protocol == wanted for option in found):
         raise PrivacyError(f"{wanted} does not do this: {refused[wanted]}")
     ranked = sorted(found, key=lambda option: (option.error, option.messages))
-    able = [one for one in ranked if one.protocol == (wanted or one.protocol) and (wanted or one.protocol != "central")]
+    able = [one for one in ranked if one.protocol == (wanted or one.protocol) and (wanted or one.protocol not in SHOWN)]
     if not able:
         raise PrivacyError("; ".join(f"{name}: {why}" for name, why in refused.items()))
     chosen = able[0]
@@ -96,8 +96,11 @@ def _options(question: Question, known: dict[str, Callable[[Question], Option]])
     return list(kept.values()), {name: why for name, why in refused.items() if name not in kept}
 
 
-INDIFFERENT = ("local-dp", "central", "ring", "butterfly")
+INDIFFERENT = ("local-dp", "central", "ring", "butterfly", "gopa", "secure-aggregation")
 """Protocols that bring their own graph."""
+
+SHOWN = ("central", "secure-aggregation")
+"""Baselines that are compared with and never chosen: nothing here runs them."""
 
 
 def candidates(question: Question) -> list[Graph]:

@@ -116,6 +116,11 @@ class Accountant:
                            " those of the agreed protocol; they are charged as local DP")  # fmt: skip
             if status == "proven":
                 return None, (), tuple(refused)
+        if self.facts.unequal:
+            refused.append("peers add noise of different sizes, and the theorems on views are about equal noise; every"
+                           " release is charged as local DP")  # fmt: skip
+            if status == "proven":
+                return None, (), tuple(refused)
         for theorem in self.theorems:
             if theorem.status != status:
                 continue

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bruit.errors import PrivacyError
+from bruit.notebook_table import html_table
 from bruit.privacy.composition import compose
 from bruit.privacy.profile import GaussianProfile, Profile, check_delta
 
@@ -71,6 +72,12 @@ class Guarantee:
     def delta(self, epsilon: float) -> float:
         """The delta of this statement at epsilon."""
         return self.profile.delta(epsilon)
+
+    def _repr_html_(self) -> str:
+        title = f"what {self.against} could have learned about {self.of} ({self.status}, {self.level} level)"
+        facts = [(f"epsilon at delta = {delta:g}", float(self.epsilon(delta))) for delta in (1e-5, 1e-6)]
+        told = [("by", f"{self.theorem} ({self.spec})"), ("loss, local-DP units", self.loss), *facts]
+        return html_table(title, [*told, *(("checked" if h.checked else "assumed", h.text) for h in self.hypotheses)])
 
 
 def together(guarantees: Sequence[Guarantee]) -> Guarantee:

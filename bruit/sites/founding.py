@@ -39,6 +39,8 @@ def found(experiment: str, peers: int, graph: str | None, folder: Path, host: st
     text = _with(text, said)
     content = tomllib.loads(text)
     built = build(from_dict(content, text, experiment), text)
+    if built.algorithm.simulated_only:
+        raise ConfigError(f"{built.algorithm.name()} runs in simulations only: {built.algorithm.simulated_only}")
     if built.graph.n != peers:
         raise ConfigError(f"the experiment's graph {built.graph.name} has {built.graph.n} peers: use --graph")
     people = [Identity.create(f"peer-{peer}") for peer in range(peers)]

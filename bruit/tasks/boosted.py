@@ -83,8 +83,11 @@ class Boosted(Task):
     def prox(self, ids: Ints, x: Array, rho: float) -> Array:
         raise ConfigError("a boosted task answers no proximal questions; use boosting, which asks for gradients")
 
-    def losses(self, ids: Ints, x: Array) -> Array:
-        """f_u at each peer's own model."""  # (k,)
+    def losses(self, ids: Ints, x: Array, ceiling: float = inf) -> Array:
+        """f_u at each peer's own model; there is nothing to cut, the ball of models bounds what a record can do."""
+        if ceiling < inf:
+            raise ConfigError(f"the boosting loss is not a mean that could be cut at {ceiling:g}, record by record; "
+                              "leave the ceiling out, its sensitivity follows from the radius")
         return _losses(self.records, ids, x)
 
     def evaluate(self, models: Array) -> dict[str, float]:

@@ -7,7 +7,7 @@ sizes are public), and, for observers, test records by peer instead of a common 
 """
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 
 import numpy as np
 
@@ -76,9 +76,12 @@ class Personal(Task):
         center = x / (1.0 + rho * strength)[:, None]
         return self.shared._solve(ids, center, strength + 1.0 / rho, TOLERANCE)
 
-    def losses(self, ids: Ints, x: Array) -> Array:
-        """f_u at each peer's own model: what a learned graph weighs peers by."""  # (k,)
-        data = _mean_losses(self.shared, self.shared.records, ids, x)
+    def losses(self, ids: Ints, x: Array, ceiling: float = inf) -> Array:
+        """f_u at each peer's own model, the loss of every record cut at the ceiling: what a graph is learned from.
+
+        With a ceiling, replacing one of m records moves the answer by at most ceiling / m (perso:PERSO-14).
+        """
+        data = _mean_losses(self.shared, self.shared.records, ids, x, ceiling)
         return np.asarray(data + self._strength(ids) / 2 * (x * x).sum(axis=1))
 
     def evaluate(self, models: Array) -> dict[str, float]:
@@ -125,11 +128,11 @@ class Personal(Task):
         return np.asarray(self.shared.l2 + self.ridge[ids])
 
 
-def _mean_losses(task: LinearTask, records: Records, ids: Ints, x: Array) -> Array:
-    """(1/m_u) sum_j loss at each peer's own model, without regularizers."""
+def _mean_losses(task: LinearTask, records: Records, ids: Ints, x: Array, ceiling: float = inf) -> Array:
+    """(1/m_u) sum_j min(loss, ceiling) at each peer's own model, without regularizers; no loss is negative."""
     answer = np.empty(len(ids))
     for part in records.parts(ids, task.dim):
         models = x[part.rows].reshape(-1, task.outputs, records.columns)
         values = task.loss.value(np.matmul(part.features, models.swapaxes(1, 2)), part.targets)
-        answer[part.rows] = (values * part.weights).sum(axis=1)
+        answer[part.rows] = (np.minimum(values, ceiling) * part.weights).sum(axis=1)
     return answer  # (k,)

@@ -103,14 +103,14 @@ def test_meetings_and_walks_survive_a_kill_and_a_restart(village, algorithm, ste
 @pytest.mark.slow
 def test_a_walk_outlives_a_peer_that_never_comes_back(village):
     """Wherever the token was: whoever depended on the dead one takes a new epoch and goes on."""
-    busy = village("complete:4", 4, 300, algorithm="walk-sgd", timeout=0.5)
+    busy = village("complete:4", 4, 150, algorithm="walk-sgd", timeout=0.5)
     busy.start()
     until(lambda: busy.status(2).get("meetings", 0) >= 3, "three meetings of peer 2")
     busy.kill(2)
     reports, _ = busy.finish(0, 1, 3)
     assert all(report["done"] for report in reports)
     clocks = {line.clock for peer in range(4) for line in busy.spends(peer)}
-    assert clocks == set(range(300))
+    assert clocks == set(range(150))
 
 
 def test_a_port_in_use_is_one_sentence(village):

@@ -77,13 +77,16 @@ def factorization(b, c, chosen):
 @everywhere
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_matrix_factorization_of_gossip_descent(name, rounds):
-    """arXiv:2510.17480 with independent noise, C = I: the same number, gossip:MUF-9 `nonadaptive`."""
+    """arXiv:2510.17480 with independent noise, C = I: the same number, gossip:MUF-9 `nonadaptive`, or a smaller one
+    where entries of the projector differ in sign."""
     w = mixing(name)
     b, ours = heard(w, rounds, 0), nonadaptive(Descent(GRAPHS[name], rounds, 1), 0)
     for u in victims(name):
-        theirs = factorization(b, np.eye(b.shape[1]), columns(len(w), rounds, u))
+        chosen = columns(len(w), rounds, u)
+        theirs = factorization(b, np.eye(b.shape[1]), chosen)
         assert ours[u] <= theirs + TIGHT
-        assert ours[u] == pytest.approx(theirs, abs=1e-8)
+        if np.all((np.linalg.pinv(b) @ b)[np.ix_(chosen, chosen)] >= -1e-12):
+            assert ours[u] == pytest.approx(theirs, abs=1e-8)
 
 
 @everywhere
@@ -136,7 +139,7 @@ def gaussian_mechanism(a, b, chosen):
 @pytest.mark.parametrize("secure", [False, True], ids=["messages", "secure sums"])
 def test_linear_system_view(name, rounds, secure):
     """arXiv:2505.19969: never above the round by round bound; equal to the Gaussian mechanism's own sensitivity, or
-    above it only where signs differ, since sum |Q| holds for vectors and needs no search."""
+    0.2 % above it where signs differ: the dual of a semidefinite program, the maximum itself for vectors."""
     w = mixing(name)
     b = heard(w, rounds, 0, secure)
     for u in victims(name):
@@ -145,7 +148,7 @@ def test_linear_system_view(name, rounds, secure):
         best, triangle = gaussian_mechanism(b, b, chosen)
         assert ours <= triangle + TIGHT
         assert ours <= rounds + TIGHT  # everybody sees everything
-        assert best - 1e-7 <= ours <= 1.05 * best + TIGHT
+        assert best - 1e-7 <= ours <= 1.002 * best + TIGHT
         gram = np.linalg.pinv(b)[chosen] @ b[:, chosen]
         if np.all(gram >= -1e-12):
             assert ours == pytest.approx(best, abs=1e-7)

@@ -3,7 +3,7 @@
 The linear form of message k of round j has, for every earlier round s, a block (W_j^k W_{j-1}^K ... W_s^K)_{w,.} on the
 noisy gradients of round s. With Pi the projector on all forms an observer knows and Q_u its part on u's gradients,
 
-    nonadaptive    m(u) = sum_{s,s'} |Q_u|        if the others' gradients do not depend on u's data
+    nonadaptive    m(u) = max d^T Q_u d, |d_s| <= 1, from above, if the others' gradients do not depend on u's data
     bound          m(u) = sum_s m_ex after K (T - s + 1) steps of gossip, the same condition, cheap
     quadratic      every W_i^K replaced by (I - rate H) W_i^K; full batches: m(u) = 1^T Q_u 1
 
@@ -163,7 +163,7 @@ def _heard(used: Sequence[Graph], n: int, rounds: int, rule: _Rule, observers: I
 
 
 def nonadaptive(descent: Descent, seen_by: Peers) -> Array:
-    """sum |Q_u| for all peers: exact when the others' gradients do not depend on u's data  # (n,).
+    """max d^T Q_u d over |d_s| <= 1, at most sum |Q_u|, if the others' gradients do not depend on u's data  # (n,).
 
     >>> from bruit.graphs import star
     >>> nonadaptive(Descent(star(6), 3, 2), 1)[[0, 2]].round(8).tolist()
@@ -199,7 +199,7 @@ def quadratic_full_batch(descent: Descent, seen_by: Peers) -> Array:
 
 
 def quadratic_sampled(descent: Descent, seen_by: Peers) -> Array:
-    """sum |Q_u| for quadratic losses whose centers are drawn anew for every gradient  # (n,)."""
+    """max d^T Q_u d for quadratic losses whose centers are drawn anew for every gradient  # (n,)."""
     return view(_with_slopes(descent), seen_by).free_losses()
 
 

@@ -3,7 +3,8 @@
     f(U, V) = alpha / (2 sigma^2) max over |d_u| <= Delta of d^T Pi_UU d <= epsilon_0 sum_{u, u' in U} |Pi_{uu'}|
 
 with Pi the projector on what V knows (gossip:MUF-2). The maximum is bounded by `largest_form`, at most that sum. It
-never exceeds |U|, since a projector does not lengthen d. The same bounds one user who owns several scalars, the gradients of several rounds say (gossip:LG-1, MUF-9).
+never exceeds |U|, since a projector does not lengthen d. The same bounds one user who owns several scalars, the
+gradients of several rounds say (gossip:LG-1, MUF-9).
 Hypotheses: those of the exact loss of gossip; Gaussian noise added once per scalar.
 """
 

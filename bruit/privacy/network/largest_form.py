@@ -5,8 +5,7 @@
 The middle is the dual of a semidefinite program; any feasible D is a proof, also when every d_s is a vector of length
 at most one, and then it is the maximum itself. D comes from sweeps of v_s <- normalize(sum_{s' != s} Q_{ss'} v_{s'}),
 which climb to the best unit vectors, and is made feasible by lifting it by the lowest eigenvalue: sound whatever the
-sweeps found. When the d_s are chosen one after the other, seeing what was released before, every choice is one of
-these d, so the bound holds as for d fixed in advance.
+sweeps found.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ SHARED_BYTES = 1 << 30
 """Most memory for the shared rows modulo one prime; beyond it each observer makes its own."""
 
 REFINEMENT, PROBES = 2e10, 32
-"""Most work (peers times squared rank, summed) in 30 digits for all pairs, some tens of seconds; observers beyond it are
-charged 1 and flagged. When most of so many probes need it, the others are not tried in doubles either. Ask for one
+"""Most work (peers times squared rank, summed) in 30 digits for all pairs, some tens of seconds; observers beyond it
+are charged 1 and flagged. When most of so many probes need it, the others are not tried in doubles either. Ask for one
 observer alone and it is refined whatever it takes."""
 
 Progress = Callable[[int, int], None]

@@ -36,7 +36,8 @@ class Facts:
 
     `sigma` is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and
     strong-convexity constants of the task (None if there are none), `grain` how far the lattice may move a release, in
-    units of the sensitivity, `missed` how many exchanges some real peer went on without."""
+    units of the sensitivity, `missed` how many exchanges some real peer went on without, `unequal` whether peers add
+    noise of different sizes."""
 
     graph: Graph | GraphSequence
     steps: int
@@ -50,6 +51,7 @@ class Facts:
     public: Any = None
     grain: float = 0.0
     missed: int = 0
+    unequal: bool = False
 
     @property
     def n(self) -> int:

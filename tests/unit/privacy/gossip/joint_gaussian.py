@@ -66,7 +66,7 @@ def view(setting: Setting, observers: list[int]) -> tuple[np.ndarray, np.ndarray
         if setting.omega:
             state = np.array([state[u] + fresh(u, setting.omega) for u in range(n)])
             if setting.reveal:
-                seen.extend(state)
+                seen.extend(state.copy())  # the next round writes into the rows of `state`
     rows = np.array(seen)
     # A gradient comes with its own noise: shifts of the observers' own data are no secret to them.
     shifts = rows[:, : rounds * n].copy()

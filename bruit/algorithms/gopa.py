@@ -1,0 +1,91 @@
+"""GOPA: noise that cancels between neighbors hides every value, and the mean is as good as a trusted curator's.
+
+    masked_i = x_i + eta_i + sum over neighbors of Delta_ij,   Delta_ij = -Delta_ji;   then  m_i <- sum_j W_ij m_j
+
+eta_i is the noise of the release, small; the Delta_ij have `ratio` times its standard deviation and come from a seed
+that both ends share, so they cost no message. All noise lies on one grid, so that it cancels to the bit. Masked values
+may be public: what gossip does to them afterwards reveals nothing more. The first graph of a sequence says who shares
+noise; on a complete graph one round is enough.
+Learns: the mean of x_i + eta_i everywhere, at the rate of averaging; its variance is 1/n of one release's.  Shows:
+masked_i, to everybody.  Spec: perso:GOPA-1, GOPA-2, GOPA-8; Sabater, Bellet, Ramon, arXiv:2006.07218.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.home import Home
+from bruit.algorithms.messages import Edges, Inbox, Message
+from bruit.arrays import Array
+from bruit.errors import ConfigError
+from bruit.gopa.fixed_point import finest_bits, reach_of
+from bruit.graphs import Graph, GraphSequence
+from bruit.mechanisms.mechanism import LATTICE
+from bruit.privacy.network.gopa import GopaView
+from bruit.privacy.network.theorem import Theorem
+
+HEADROOM = 64.0
+"""Values up to this many standard deviations of their own noise are summed without rounding."""
+
+NUMBERS = 2**24  # of canceling noise held at once
+
+
+class State(NamedTuple):
+    value: Array  # (n, d) masked at first, then the current estimate of the mean
+
+
+class Public(NamedTuple):
+    grid: float  # spacing of the canceling noise, in units of the release's own
+
+
+@dataclass(frozen=True)
+class Gopa(Algorithm[State]):
+    ratio: float = 10.0
+    simulated_only: ClassVar[str] = "neighbors must agree on keys for their canceling noise, and real peers do not yet"
+
+    def __post_init__(self) -> None:
+        if not (self.ratio > 0 and math.isfinite(self.ratio)):
+            raise ConfigError(f"gopa needs noise between neighbors: a ratio above 0, found {self.ratio}")
+
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
+        first = graph if isinstance(graph, Graph) else graph.at(0)
+        reach = reach_of(first.n, HEADROOM, 1.0, self.ratio, int(first.degrees.max(initial=0)))
+        bits = finest_bits(reach)
+        if 2.0**-bits > LATTICE:
+            raise ConfigError(
+                f"gopa with ratio {self.ratio:g} among {first.n} peers may sum up to {reach:.3g} times the noise of a"
+                " release, too much for numbers that cancel to the bit; use a smaller ratio"
+            )
+        return Public(2.0**-bits)
+
+    def start(self, home: Home) -> State:
+        value, sigma = home.value(), home.sigma
+        if not sigma:
+            return State(value)
+        grid = home.public.grid * 2.0 ** math.floor(math.log2(sigma))
+        width = max(1, min(home.dim, NUMBERS // max(1, len(home.edges.peers))))
+        for low in range(0, home.dim, width):
+            columns = slice(low, min(low + width, home.dim))
+            noise = home.pair_noise(self.ratio * sigma, columns.stop - low)
+            value[:, columns] += noise.replace(np.rint(noise.rows / grid) * grid).sums()
+        return State(value)
+
+    def emit(self, state: State, edges: Edges) -> Message:
+        return edges.broadcast(state.value)
+
+    def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
+        return State(inbox.mix())
+
+    def estimate(self, state: State) -> Array:
+        return state.value
+
+    def fused_rounds(self, state: State, graph: Graph, steps: int, public: Any) -> State:
+        from bruit.kernels.mixing import mix
+
+        return State(mix(graph.weights, state.value, np.ones(steps), np.zeros(steps), previous=False)[0])
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        return (GopaView(self.ratio),)

@@ -1,0 +1,77 @@
+"""Ring sum: a token goes around the ring and collects everybody's value, hidden by noise that only some hops add.
+
+    token <- token + x_u + s_t * noise        K times around: hop t is at peer t mod n, K n hops in all
+    noise = "spaced":  s_t = 1 at hops 0, n - 1, 2 (n - 1), .., else 0        one noise between two visits to anybody
+    noise = "shared":  s_t = 1 / sqrt(n - 1), but s_0 = 1                     a share from everybody, against colluders
+
+The estimate is the sum divided by the contributions in it, the mean. With `published` the last holder adds one whole
+noise more before everybody is told the token: without it the last values may leave as they are (gossip:RING-4).
+Learns: the sum of K contributions of each peer.  Shows: the token to the peer it visits, and to all if published.
+Spec: gossip:RING-1, RING-2, RING-4, perso:NETDP-2; arXiv:2012.05326, Algorithm 1.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.home import Home
+from bruit.algorithms.messages import Edges, Inbox, Message
+from bruit.algorithms.schedules import Walk
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.network.theorem import Theorem
+from bruit.privacy.network.token_sum import TokenSum
+
+
+class State(NamedTuple):
+    token: Array  # (n, d) the sum as the peer last held it
+    added: Ints  # (n,) contributions in it
+
+
+class Public(NamedTuple):
+    peers: int
+
+
+@dataclass(frozen=True)
+class RingSum(Algorithm[State]):
+    noise: str = "spaced"
+    published: bool = False
+    schedule: Walk = Walk(order="ring")
+    linear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.noise not in ("spaced", "shared"):
+            raise ConfigError(f"ring-sum places its noise 'spaced' or 'shared', found noise = {self.noise!r}")
+        if self.schedule.order != "ring":
+            raise ConfigError("ring-sum needs the order of the ring: schedule.order = 'ring'; use walk-sum otherwise")
+
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
+        return Public(graph.n)
+
+    def start(self, home: Home) -> State:
+        return State(home.zeros(), np.zeros(len(home.ids), np.int64))
+
+    def emit(self, state: State, edges: Edges) -> Message:
+        return edges.broadcast(state.token)
+
+    def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
+        token = inbox.only() + home.value(noise=self._levels(home.clock, home.public.peers))
+        if self.published:
+            token = home.mask(token, home.sigma, where=home.last)
+        return State(token, home.clock + 1)
+
+    def _levels(self, hop: Ints, n: int) -> Array:
+        """The fraction of the noise that each hop adds."""
+        others = max(1, n - 1)
+        if self.noise == "spaced":
+            return np.where(hop % others == 0, 1.0, 0.0)
+        return np.where(hop == 0, 1.0, 1 / np.sqrt(others))
+
+    def estimate(self, state: State) -> Array:
+        return state.token / np.maximum(state.added, 1)[:, None]
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        return (TokenSum(self.published),)

@@ -1,0 +1,50 @@
+"""Walk sum: a token walks at random, and whoever holds it adds its value and noise.
+
+    token <- token + x_v + noise        v: the current holder; then the token goes to w with probability W[v, w]
+
+On the complete graph every hop is to a peer drawn uniformly, and T hops collect T contributions. The estimate is the
+sum divided by the contributions in it, whose mean is the mean of the values with the stationary law. With `published`
+everybody is told the last token.
+Learns: the sum of T contributions, with noise of standard deviation sqrt(T) sigma.  Shows: the token to whom it visits,
+and to all if published.  Spec: walk:RW-1, RW-6; arXiv:2012.05326, Algorithm 3.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.home import Home
+from bruit.algorithms.messages import Edges, Inbox, Message
+from bruit.algorithms.schedules import Walk
+from bruit.arrays import Array, Ints
+from bruit.privacy.network.theorem import Theorem
+from bruit.privacy.network.token_sum import TokenSum
+
+
+class State(NamedTuple):
+    token: Array  # (n, d) the sum as the peer last held it
+    added: Ints  # (n,) contributions in it
+
+
+@dataclass(frozen=True)
+class WalkSum(Algorithm[State]):
+    published: bool = False
+    schedule: Walk = Walk()
+    linear: ClassVar[bool] = True
+
+    def start(self, home: Home) -> State:
+        return State(home.zeros(), np.zeros(len(home.ids), np.int64))
+
+    def emit(self, state: State, edges: Edges) -> Message:
+        return edges.broadcast(state.token)
+
+    def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
+        return State(inbox.only() + home.value(), home.clock + 1)
+
+    def estimate(self, state: State) -> Array:
+        return state.token / np.maximum(state.added, 1)[:, None]
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        return (TokenSum(self.published),)

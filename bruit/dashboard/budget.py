@@ -1,0 +1,54 @@
+"""Budget over time: what local DP charges each peer, line after line of its ledger."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.dashboard.charts import Chart, Line, draw
+from bruit.dashboard.markup import Markup, figure, number, numbers_behind, section, tag
+from bruit.dashboard.numbers import Spending, spending
+from bruit.dashboard.story import Story
+from bruit.errors import BruitError
+
+CURVES = 40  # thin ones, of single peers
+
+
+def budget_chart(story: Story, found: Spending) -> Chart:
+    """The peer that spent most, the median, and some single peers behind them."""
+    columns, clock = found.columns(), np.append(found.moments[0], found.moments).astype(np.float64)
+    distinct = np.unique(found.epsilons, axis=1)
+    some = np.unique(np.linspace(0, distinct.shape[1] - 1, min(CURVES, distinct.shape[1])).astype(int))
+    single = [distinct[:, k] for k in some] if distinct.shape[1] > 2 else []
+    lines = [Line("one peer", clock, _from_zero(spent), 0, step=True, thin=True) for spent in single]
+    lines.append(Line("the peer that spent most", clock, _from_zero(columns.column("most")), 2, step=True))
+    if distinct.shape[1] > 1:
+        lines.append(Line("median peer", clock, _from_zero(columns.column("median")), 1, step=True, dashed=True))
+    unit = story.run.algorithm.schedule.unit
+    end = number(float(columns.column("most")[-1]))
+    return Chart(f"Epsilon spent over {unit}: {end} at the end", unit, f"epsilon (delta {story.delta:g})", lines,
+                 whole_x=True)  # fmt: skip
+
+
+def _from_zero(spent: Array) -> Array:
+    """Nothing is spent before the first release."""
+    return np.append(0.0, spent)
+
+
+def budget(story: Story) -> Markup:
+    """The section."""
+    title = "Budget over time"
+    try:
+        found = spending(story)
+    except BruitError as error:
+        return section("budget", title, tag("p", f"Not shown: {error}"))
+    if not len(found.moments):
+        return section("budget", title, tag("p", "No peer released anything: nothing was spent."))
+    words = ("What each peer has spent against everybody at once (local DP, the sum of its ledger's lines). A single"
+             " observer sees less: that is the rest of this page.")  # fmt: skip
+    columns = found.columns()
+    if np.isinf(columns.column("most")).all():
+        drawn = tag("p", "Some peer read its data without noise: its epsilon is infinite from the first moment.")
+    else:
+        drawn = tag("div", figure(words, draw(budget_chart(story, found))), class_="figures")
+    return section("budget", title, drawn, numbers_behind(columns.names, columns.rows, "epsilon spent by the clock"))

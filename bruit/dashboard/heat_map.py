@@ -1,0 +1,33 @@
+"""All pairs at once: the matrix of losses as a heat map one can zoom into."""
+
+from __future__ import annotations
+
+from bruit.dashboard.graph_map import color_key
+from bruit.dashboard.markup import Markup, data_block, figure, join, section, tag
+from bruit.dashboard.pairs import MOST, pair_data
+from bruit.dashboard.story import Story
+
+BUTTONS = (("closer", "Zoom in"), ("farther", "Zoom out"), ("whole", "Show all"))
+LABEL = "Matrix of losses. Arrow keys move the marked pair, plus and minus zoom, 0 shows all."
+
+
+def heat_map(story: Story) -> Markup:
+    """The section, with the data that the page's script needs."""
+    title = "Every pair"
+    if story.losses is None:
+        return section("pairs", title, tag("p", f"Pairs are not told apart: {story.reason}."))
+    data = pair_data(story)
+    canvas = tag("canvas", width=640, height=640, id="heat", tabindex="0", role="application",
+                 aria_label=LABEL)  # fmt: skip
+    buttons = tag("div", *(tag("button", text, type="button", data_zoom=name) for name, text in BUTTONS),
+                  class_="controls needs-script")  # fmt: skip
+    words = ["Rows: whose data. Columns: who sees it. Where pairs share a dot, the largest loss is shown."]
+    words.append("Losses are exact." if data["exact"] else "Losses are rounded up to one of "
+                 f"{len(data['losses'])} levels, epsilons are those of the level.")  # fmt: skip
+    if data["block"] > 1:
+        size = data["block"]
+        words.append(f"More than {MOST} peers: each cell is the largest loss of {size} by {size} pairs.")
+    nothing = tag("noscript", tag("p", "The matrix needs the page's own script, which this viewer does not run."))
+    told = tag("p", id="pair-told", aria_live="polite", class_="told")
+    return section("pairs", title, buttons, told, figure(" ".join(words), nothing, canvas, color_key(story)),
+                   join([data_block("pair-data", data)]))  # fmt: skip

@@ -1,0 +1,123 @@
+"""The page: one file that needs nothing else, and may load nothing else.
+
+Everything that comes from a run folder passes through `markup.escape`. A content-security policy allows exactly the
+page's own style and script, by their hashes, and no request of any kind.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from bruit.dashboard.budget import budget
+from bruit.dashboard.compare import Configuration, compare, of_story, of_sweep
+from bruit.dashboard.curves import curves
+from bruit.dashboard.distance import distance
+from bruit.dashboard.findings import findings
+from bruit.dashboard.graph_map import graph_map
+from bruit.dashboard.heat_map import heat_map
+from bruit.dashboard.markup import Markup, join, number, tag
+from bruit.dashboard.repeat import repeat
+from bruit.dashboard.statement import statement
+from bruit.dashboard.story import Progress, Story, open_story
+from bruit.dashboard.words import observers, words
+from bruit.errors import ConfigError
+from bruit.result import Run
+from bruit.whole_files import check_place, write_whole
+
+Source = Run | str | Path
+
+
+def asset(name: str) -> str:
+    """A style or script that ships with the package."""
+    return files("bruit.dashboard").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
+
+
+def policy(style: str, script: str) -> str:
+    """Nothing may be loaded, sent or framed; only this style and this script may run."""
+    return (f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none';"
+            " form-action 'none'")  # fmt: skip
+
+
+def page(title: str, body: Iterable[object]) -> str:
+    """A whole document around the content."""
+    style, script = asset("page.css"), asset("page.js")
+    head = [
+        Markup('<meta charset="utf-8">'),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy(style, script)),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"), tag("meta", name="referrer", content="no-referrer"),
+        tag("title", title), Markup(f"<style>{style}</style>"),
+    ]  # fmt: skip
+    content = [tag("a", "To the content", href="#main", class_="skip"), *body, Markup(f"<script>{script}</script>")]
+    whole = tag("html", tag("head", *head), tag("body", *content), lang="en")
+    return f"<!DOCTYPE html>\n{whole}\n"
+
+
+def _tiles(story: Story) -> Markup:
+    """The four numbers one remembers."""
+    summary = story.summary
+    shown = []
+    if story.metric is not None:
+        shown.append((number(story.run.metrics.last(story.metric)), f"{story.metric} at the end"))
+    at = f"delta {summary.delta:g}, {summary.level} level"
+    shown += [(number(summary.epsilons[0]), f"epsilon, worst pair ({at})"),
+              (number(summary.local_epsilon), f"epsilon, local DP alone ({at})"),
+              (summary.status, "status")]  # fmt: skip
+    tiles = [tag("li", tag("strong", value), " ", tag("span", text)) for value, text in shown]
+    return tag("ul", *tiles, class_="tiles")
+
+
+LINKS = (("words", "What was run"), ("curves", "Utility"), ("map-section", "You"), ("distance", "Distance"),
+         ("pairs", "Every pair"), ("budget", "Budget"), ("observers", "Who sees what"), ("statement", "Guarantee"),
+         ("repeat", "Repeat"))  # fmt: skip
+
+
+def story_page(story: Story) -> str:
+    """The report of one run."""
+    links = tag("nav", tag("ul", *(tag("li", tag("a", text, href=f"#{name}")) for name, text in LINKS)),
+                aria_label="Sections")  # fmt: skip
+    header = tag("header", tag("h1", f"Report of {story.name}"), _tiles(story), links)
+    parts = [words(story), curves(story), graph_map(story), distance(story), heat_map(story), budget(story),
+             observers(story), statement(story), findings(story), repeat(story)]  # fmt: skip
+    return page(f"{story.name} - bruit", [header, tag("main", join(parts), id="main")])
+
+
+def comparison_page(found: Sequence[Configuration]) -> str:
+    """The report of several runs or a sweep."""
+    header = tag("header", tag("h1", f"{len(found)} configurations compared"))
+    return page("comparison - bruit", [header, tag("main", compare(found), id="main")])
+
+
+def render(sources: Source | Sequence[Source], delta: float = 1e-6, progress: Progress | None = None) -> str:
+    """The page of one run, or the comparison of several runs and sweeps (CSV files), as HTML."""
+    chosen = [sources] if isinstance(sources, Run | str | Path) else list(sources)
+    if not chosen:
+        raise ConfigError("there is nothing to report on; name at least one run folder")
+    sweeps = [isinstance(source, str | Path) and Path(source).suffix.lower() == ".csv" for source in chosen]
+    if len(chosen) == 1 and not sweeps[0]:
+        return story_page(open_story(chosen[0], delta, progress))
+    found: list[Configuration] = []
+    for source, is_sweep in zip(chosen, sweeps, strict=True):
+        if is_sweep and not isinstance(source, Run):
+            found += of_sweep(Path(source))
+        else:
+            found.append(of_story(open_story(source, delta, progress)))
+    return comparison_page(found)
+
+
+def write_report(sources: Source | Sequence[Source], path: str | Path, delta: float = 1e-6,
+                 progress: Progress | None = None) -> Path:  # fmt: skip
+    """Write one self-contained HTML file about a run (or its folder), or comparing several runs and sweeps."""
+    target = Path(path)
+    check_place(target)
+    content = render(sources, delta, progress).encode()
+    write_whole(target, lambda stream: stream.write(content))
+    return target

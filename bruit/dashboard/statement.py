@@ -1,0 +1,44 @@
+"""The guarantee: table, status, theorem, hypotheses, what does not apply, and what would lower it."""
+
+from __future__ import annotations
+
+from bruit.dashboard.markup import Markup, join, section, table, tag
+from bruit.dashboard.story import Story
+
+STATUS = {
+    "proven": "Proven: a theorem whose hypotheses are listed below says so.",
+    "published": "Published: the formula as printed in a paper, not a guarantee of this library.",
+    "heuristic": "Heuristic: an estimate, not a guarantee.",
+}
+PAIRS = ("worst pair", "typical pair (median)", "mean over pairs (a summary, protects nobody)")
+
+
+def privacy_table(story: Story) -> Markup:
+    """Worst, typical and mean pair beside local DP: the numbers of `run.summary()`."""
+    summary = story.summary
+    rows = [(name, loss, epsilon) for name, loss, epsilon in zip(PAIRS, summary.losses, summary.epsilons, strict=True)]
+    rows.append(("local DP alone would say", summary.local_loss, summary.local_epsilon))
+    caption = f"What could one peer have learned about another? (delta = {summary.delta:g}, {summary.level} level)"
+    return table(caption, ("pair", "loss (one local release = 1)", "epsilon"), rows)
+
+
+def statement(story: Story) -> Markup:
+    """The section."""
+    summary, stated = story.summary, story.statement
+    held = [tag("li", tag("span", "checked" if hypothesis.checked else "assumed",
+                          class_="badge good" if hypothesis.checked else "badge care"), " ", hypothesis.text)
+            for hypothesis in summary.hypotheses]  # fmt: skip
+    parts: list[object] = [
+        tag("p", tag("strong", summary.status, class_=f"badge {summary.status}"), " ", STATUS[summary.status]),
+        privacy_table(story), tag("p", f"By {summary.theorem} ({summary.spec})."),
+        tag("h3", "It holds if"), tag("ul", *held, class_="plain"),
+    ]  # fmt: skip
+    notes = list(dict.fromkeys((*summary.refused, *stated.notes)))
+    if notes:
+        parts += [tag("h3", "Notes"), tag("ul", *(tag("li", note) for note in notes))]
+    epsilon = stated.epsilon(story.delta)
+    if stated.advice:
+        parts += [tag("h3", "What would lower it"), tag("ul", *(tag("li", text) for text in stated.advice))]
+    who = "the worst pair" if story.worst is not None else "the worst peer, seen by everybody"
+    parts.append(tag("details", tag("summary", f"Why: {who}"), tag("pre", epsilon.why(), tabindex="0")))
+    return section("statement", "The guarantee", join(parts))

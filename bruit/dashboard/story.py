@@ -1,0 +1,140 @@
+"""What a report tells: a run, its privacy table and its pairs, accounted for once and shared by all sections."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError, PrivacyError
+from bruit.graphs import Graph, from_edges
+from bruit.privacy.account import Accountant, Summary, charged_locally
+from bruit.privacy.accountants.gaussian import epsilons
+from bruit.privacy.guarantee import Guarantee, Status
+from bruit.result import Run, load
+
+MOST_PEERS = 8192  # a matrix of all pairs is 8 bytes a pair
+ROUNDS = 64  # of a changing graph that are joined to say who talked to whom
+LARGEST_FINDING = 2**20  # bytes of attack.json or audit.json that are read
+FINDINGS = ("attack", "audit")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class _Counted(Accountant):
+    """An accountant whose matrix of losses is known, so that the table does not compute it again."""
+
+    known: Any = None
+
+    def losses(self, status: Status = "proven", progress: Progress | None = None) -> Array:
+        found: Array = self.known
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """One run as a report sees it. `losses` is None where pairs have no loss of their own; `reason` says why."""
+
+    name: str
+    run: Run
+    delta: float
+    summary: Summary
+    losses: Array | None
+    reason: str = ""
+    folder: Path | None = None
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Who talked to whom: the graph, or all links of the first rounds of a changing one."""
+        return talking(self.run)
+
+    @cached_property
+    def worst(self) -> tuple[int, int] | None:
+        """The pair (of, seen by) with the largest loss."""
+        if self.losses is None or self.run.n < 2:
+            return None
+        of, seen_by = np.unravel_index(int(np.nanargmax(self.losses)), self.losses.shape)
+        return int(of), int(seen_by)
+
+    @cached_property
+    def statement(self) -> Guarantee:
+        """The statement about the worst pair, or about everybody when pairs are not told apart."""
+        of, seen_by = self.worst if self.worst is not None else (None, None)
+        return self.run.guarantee(of, seen_by, self.delta)
+
+    def epsilons(self, losses: Array) -> Array:
+        """The epsilon of each loss at the report's delta (gossip:DP-1); without noise any loss is infinite."""
+        z = self.summary.noise_multiplier
+        found = np.asarray(losses, np.float64)
+        if z > 0:
+            return epsilons(np.sqrt(found) / z, self.delta)
+        return np.where(np.isnan(found), np.nan, np.where(found > 0, np.inf, 0.0))
+
+    def label(self, peer: int) -> str:
+        """A peer's number, with its name in the graph if it has one."""
+        labels = self.graph.labels
+        return f"peer {peer}" if labels is None or labels[peer] == str(peer) else f"peer {peer} ({labels[peer]})"
+
+    @cached_property
+    def metric(self) -> str | None:
+        """The score the task cares about."""
+        names = self.run.metrics.names()
+        wanted = self.run.task.get("metric")
+        return str(wanted) if wanted in names else (names[0] if names else None)
+
+
+def talking(run: Run) -> Graph:
+    """The fixed graph, or the union of the links of a changing one."""
+    if isinstance(run.graph, Graph):
+        return run.graph
+    rounds = min(run.steps, run.graph.period or ROUNDS, ROUNDS)
+    links: Ints = np.unique(np.concatenate([run.graph.at(t).edges() for t in range(max(rounds, 1))]), axis=0)
+    return from_edges(run.n, links, name=run.graph.name)
+
+
+def tell(run: Run, delta: float = 1e-6, progress: Progress | None = None, name: str = "this run",
+         folder: Path | None = None) -> Story:  # fmt: skip
+    """Account for a run once, and keep what the sections need."""
+    if run.n > MOST_PEERS:
+        raise ConfigError(f"a report shows all pairs of at most {MOST_PEERS} peers, found {run.n}; ask for single pairs"
+                          " with `bruit epsilon`")  # fmt: skip
+    accountant = run.accountant()
+    losses, reason = None, "the releases are not Gaussian, so all pairs are charged alike: what local DP says"
+    if charged_locally(accountant.facts).counts is None:
+        try:
+            losses = accountant.losses(progress=progress)
+        except PrivacyError as error:
+            reason = str(error)
+    if losses is None:
+        return Story(name, run, delta, accountant.summary(delta), None, reason, folder)
+    counted = _Counted(accountant.facts, accountant.theorems, accountant.earlier, accountant.continued, losses)
+    return Story(name, run, delta, counted.summary(delta), losses, "", folder)
+
+
+def open_story(source: Run | str | Path, delta: float = 1e-6, progress: Progress | None = None) -> Story:
+    """The story of a run, or of the run in a folder."""
+    if isinstance(source, Run):
+        return tell(source, delta, progress)
+    folder = Path(source)
+    return tell(load(folder), delta, progress, folder.name or str(folder), folder)
+
+
+def finding(story: Story, kind: str) -> dict[str, Any] | str | None:
+    """What attack.json or audit.json in the run folder says; a sentence when it cannot be read; None without one."""
+    path = None if story.folder is None else story.folder / f"{kind}.json"
+    if path is None or not path.is_file():
+        return None
+    try:
+        if path.stat().st_size > LARGEST_FINDING:
+            return f"{path.name} is larger than {LARGEST_FINDING} bytes, so it is not shown"
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        return f"{path.name} is broken and not shown: {error}"
+    return content if isinstance(content, dict) else f"{path.name} does not hold a record, so it is not shown"

@@ -1,0 +1,94 @@
+"""A run in the terminal beyond its tables: sparklines of its scores, and its graph in a few characters.
+
+Plain text without colors, so it reads the same in a pipe; ASCII where the terminal knows no better.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from rich.console import Console
+
+from bruit.arrays import Array
+from bruit.dashboard.layout import places
+from bruit.dashboard.markup import number
+from bruit.dashboard.story import talking
+from bruit.graphs import Graph
+from bruit.result import Run
+
+BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
+WIDTH, HEIGHT = 36, 10  # of the drawing, in characters; a braille character has 2 by 4 dots
+DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+PEERS, LINKS = 150, 400  # above which the drawing would be a blot
+PEER, PLAIN_PEER = "●", "o"
+
+
+def sparkline(values: Array, width: int = 40, plain: bool = False) -> str:
+    """Numbers as a row of bars from the least to the largest; at most `width` of them, blank where undefined.
+
+    >>> sparkline(np.array([0.0, 1.0, 2.0, 7.0]))
+    '▁▂▃█'
+    """
+    numbers = np.asarray(values, np.float64)
+    if len(numbers) > width:
+        numbers = numbers[np.round(np.linspace(0, len(numbers) - 1, width)).astype(int)]
+    finite = np.isfinite(numbers)
+    if not finite.any():
+        return ""
+    bars, low, high = PLAIN_BARS if plain else BARS, numbers[finite].min(), numbers[finite].max()
+    scaled = np.where(finite, (numbers - low) / (high - low) * 7 if high > low else 0.0, 0.0)
+    return "".join(bars[round(float(x))] if known else " " for x, known in zip(scaled, finite, strict=True))
+
+
+def score_lines(run: Run, plain: bool = False) -> list[str]:
+    """One sparkline per score: name, first value, bars, last value."""
+    names = run.metrics.names()
+    wide = max((len(name) for name in names), default=0)
+    lines = []
+    for name in names:
+        values = run.metrics.column(name)
+        first, last = number(float(values[0])), number(float(values[-1]))
+        lines.append(f"{name:<{wide}}  {first:>8} {sparkline(values, plain=plain)} {last}")
+    return lines
+
+
+def degree_line(graph: Graph, plain: bool = False) -> str:
+    """Peers, links, and how many neighbors peers have."""
+    degrees = graph.degrees
+    if not len(degrees):
+        return "0 peers"
+    few, many = int(degrees.min()), int(degrees.max())
+    told = f"{graph.n} peers, {graph.edge_count} links, "
+    if few == many:
+        return told + f"{few} neighbors each"
+    counts = np.bincount(np.minimum((degrees - few) * 20 // (many - few + 1), 19), minlength=min(20, many - few + 1))
+    return told + f"{few} {sparkline(np.sqrt(counts), plain=plain)} {many} neighbors"
+
+
+def small_graph(graph: Graph, plain: bool = False) -> list[str]:
+    """The graph in a few lines of text; nothing for one with many peers or links."""
+    if not 1 < graph.n <= PEERS or graph.edge_count > LINKS:
+        return []
+    where = places(graph)
+    across, down = where[:, 0] * (2 * WIDTH - 1), where[:, 1] * (4 * HEIGHT - 1)
+    lit = np.zeros((4 * HEIGHT, 2 * WIDTH), bool)
+    for a, b in graph.edges().tolist():
+        steps = np.linspace(0, 1, 2 + math.ceil(max(abs(across[a] - across[b]), abs(down[a] - down[b]))))
+        rows, columns = down[a] + steps * (down[b] - down[a]), across[a] + steps * (across[b] - across[a])
+        lit[np.round(rows).astype(int), np.round(columns).astype(int)] = True
+    cells = (lit.reshape(HEIGHT, 4, WIDTH, 2) * DOTS[None, :, None, :]).sum(axis=(1, 3))
+    text = [[("." if cell else " ") if plain else (chr(0x2800 + cell) if cell else " ") for cell in row]
+            for row in cells.tolist()]  # fmt: skip
+    for x, y in zip(across, down, strict=True):
+        text[round(float(y)) // 4][round(float(x)) // 2] = PLAIN_PEER if plain else PEER
+    return ["".join(row).rstrip() for row in text]
+
+
+def show_pictures(console: Console, run: Run) -> None:
+    """Sparklines and the graph, below the tables of `bruit.report.show`."""
+    plain = not console.encoding.lower().startswith("utf")
+    graph = talking(run)
+    drawing = small_graph(graph, plain)
+    for line in [*score_lines(run, plain), degree_line(graph, plain), *drawing]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

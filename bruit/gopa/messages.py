@@ -1,0 +1,131 @@
+"""What participants and the board say to each other, and what machines ask their driver to do: frozen records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bruit.arrays import Array, Words
+
+Alarm = Literal["exchange", "ready", "values", "openings"]
+
+
+@dataclass(frozen=True)
+class Key:
+    """My public key, to a neighbor."""
+
+    public: bytes
+
+
+@dataclass(frozen=True)
+class Confirm:
+    """Proof that I derived the same seed, to a neighbor."""
+
+    tag: bytes
+
+
+@dataclass(frozen=True)
+class Ready:
+    """To the board: the neighbors with whom a seed is confirmed."""
+
+    partners: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Roster:
+    """From the board: who takes part, and which exchanges count for the receiver (both ends said ready)."""
+
+    peers: tuple[int, ...]
+    partners: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Masked:
+    """To the board: value, own noise and canceling noise in one row of words."""
+
+    words: Words  # (width,)
+
+
+@dataclass(frozen=True)
+class Posted:
+    """From any copy of the board: this peer's masked value is public. Its exchanges must never be opened."""
+
+    peer: int
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """From the board: the closed list of peers that published nothing and never will."""
+
+    peers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """To the board: the keys of this round shared with dropped peers."""
+
+    keys: tuple[tuple[int, bytes], ...]
+
+
+Message = Key | Confirm | Ready | Roster | Masked | Posted | Dropped | Opened
+
+
+@dataclass(frozen=True)
+class Send:
+    """Deliver to another participant."""
+
+    to: int
+    message: Message
+
+
+@dataclass(frozen=True)
+class Post:
+    """Deliver to the board."""
+
+    message: Message
+
+
+@dataclass(frozen=True)
+class WakeAt:
+    """Wake the machine with this alarm at that time."""
+
+    time: float
+    alarm: Alarm
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """This participant publishes nothing (more), and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """What this participant published is protected by its own noise only, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The published mean over the peers that stayed, and its variance per coordinate.
+
+    `residual` counts exchanges with dropped peers that were never opened: their noise is still in the mean."""
+
+    mean: Array  # (width,)
+    online: tuple[int, ...]
+    dropped: tuple[int, ...]
+    residual: int
+    variance: float
+    total: Words = field(repr=False)  # (width,) the sum, to the bit
+
+
+@dataclass(frozen=True)
+class Failed:
+    """There is no result, and why."""
+
+    reason: str
+
+
+Effect = Send | Post | WakeAt | Withdrawn | Exposed | Outcome | Failed

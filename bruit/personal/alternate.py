@@ -1,0 +1,136 @@
+"""Models and graph together: models on the graph, then the graph from the models, again and again (perso:PERSO-8).
+
+    models fitted alone -> graph -> repeat { models on this graph, from where they were; graph from these models }
+
+The two are not convex together, so what is found is good, not best. With privacy (perso:PERSO-14) three things read
+data, each through the door and into one ledger: the models fitted alone (`first`), every model update (`models`), and
+one loss a peer and graph (`losses`), that of every record cut to [0, ceiling]. Weights and degrees follow from these.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import Protocol
+
+import numpy as np
+
+from bruit.algorithms.boosting import Boosting
+from bruit.algorithms.home import Address, TaskDoor
+from bruit.algorithms.model_propagation import ModelPropagation
+from bruit.algorithms.neighborhood import per_peer
+from bruit.algorithms.personalized import Personalized
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError, PrivacyError
+from bruit.experiment import Carry, run
+from bruit.graphs import Graph, ring
+from bruit.graphs.learn import Collaboration
+from bruit.mechanisms import Mechanism
+from bruit.personal.learn import Learned, learn_graph
+from bruit.randomness import Replay
+from bruit.result import Run
+from bruit.tasks import Mean, Task
+from bruit.tasks.boosted import Boosted
+
+LOSS_USE = 255  # the last use of a step: no model update draws there
+
+
+class Judged(Protocol):
+    """A task that knows every peer's loss at its own model."""
+
+    def losses(self, ids: Ints, x: Array, ceiling: float = inf) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The mechanisms of the three reads; None is an exact read, and an infinite epsilon."""
+
+    first: Mechanism | None = None
+    models: Mechanism | None = None
+    losses: Mechanism | None = None
+    ceiling: float = inf
+
+    def __post_init__(self) -> None:
+        if not self.ceiling > 0:
+            raise ConfigError(f"losses are cut at a positive ceiling, found {self.ceiling}")
+
+
+@dataclass(frozen=True, eq=False)
+class Alternation:
+    """What was learned: everyone's model, the weights, and the last run, whose ledger holds every read."""
+
+    models: Array  # (n, d)
+    weights: Learned
+    run: Run
+
+    @property
+    def graph(self) -> Graph:
+        """The learned graph, to draw, to save, or to talk over in the next run."""
+        return self.weights.graph()
+
+
+def alternate(
+    algorithm: Personalized | Boosting, task: Task, aim: Collaboration, *, rounds: int, steps: int, wakes: int,
+    noise: Noise | None = None, sampled: int = 5, least: float = 1e-3, seed: int = 0,
+    watch: Callable[[int, Run, Learned], None] | None = None,
+) -> Alternation:  # fmt: skip
+    """Learn models and graph in so many rounds of `steps` units of time and `wakes` graph wake-ups.
+
+    least: lighter edges are dropped before models talk over the graph. Boosting starts every round from zero, because
+    new neighbors do not know each other's choices. `watch` is called after every round.
+    """
+    noise = noise or Noise()
+    _check(rounds, task, noise)
+    models, last = _alone(algorithm, task, noise, steps, seed)
+    weights = _graph(algorithm, task, aim, models, last, noise, wakes, sampled, seed, None)
+    for number in range(rounds):
+        kept: Carry = "nothing" if number == 0 or isinstance(algorithm, Boosting) else "model"
+        last = run(algorithm, weights.graph(least), task, privacy=noise.models, steps=steps, seed=seed,
+                   evaluate_every=0, after=last, carry=kept)
+        models = last.estimates
+        weights = _graph(algorithm, task, aim, models, last, noise, wakes, sampled, seed, weights)
+        if watch is not None:
+            watch(number, last, weights)
+    return Alternation(models, weights, last)
+
+
+def _alone(algorithm: Personalized | Boosting, task: Task, noise: Noise, steps: int, seed: int) -> tuple[Array, Run]:
+    """Models fitted without neighbors; the ring is a formality, nobody listens."""
+    ids = ring(task.peers)
+    if isinstance(algorithm, Boosting):
+        lonely = run(replace(algorithm, coupling=0.0), ids, task, privacy=noise.first, steps=steps, seed=seed,
+                     evaluate_every=0)  # fmt: skip
+    else:
+        lonely = run(ModelPropagation(), ids, task, privacy=noise.first, steps=0, seed=seed, evaluate_every=0)
+    return lonely.estimates, lonely
+
+
+def _graph(
+    algorithm: Personalized | Boosting, task: Task, aim: Collaboration, models: Array, last: Run, noise: Noise,
+    wakes: int, sampled: int, seed: int, begin: Learned | None,
+) -> Learned:  # fmt: skip
+    """The next weights, from the models as released and one more read of every peer's loss."""
+    ids = np.arange(task.peers)
+    told = _judged(task).losses(ids, models, noise.ceiling)
+    door = TaskDoor(Mean(told[:, None]), noise.losses, Replay(seed), last.ledger, last.phase)
+    step = np.full(task.peers, last.steps, np.int64)
+    released = door.value(Address(ids, step, step, LOSS_USE))[:, 0]
+    costs = per_peer("confidences", algorithm.confidences, task.peers, 1.0) * released
+    return learn_graph(aim, models, costs, wakes=wakes, dice=Replay(seed), sampled=sampled, begin=begin, run=last.phase)
+
+
+def _judged(task: Task) -> Judged:
+    if not hasattr(task, "losses"):
+        raise ConfigError(f"a graph is learned from losses, which a {type(task).__name__} task does not tell; "
+                          "use Personal or Boosted")
+    return task
+
+
+def _check(rounds: int, task: Task, noise: Noise) -> None:
+    if rounds < 0:
+        raise ConfigError(f"the number of rounds must not be negative, found {rounds}")
+    if task.peers < 3:
+        raise ConfigError(f"a graph is learned among three peers or more, found {task.peers}")
+    _judged(task)
+    if noise.losses is not None and not isinstance(task, Boosted) and not isfinite(noise.ceiling):
+        raise PrivacyError("private losses have no sensitivity unless the loss of every record is cut; give the "
+                           "ceiling that their noise was computed for")

@@ -1,0 +1,75 @@
+"""GOPA: canceling noise between neighbors and a share of a curator's noise from everybody (perso:GOPA-3, 4, 8).
+
+    own^2 = (1 + s) / (n_H mu^2),   pair noise such that theta = mu^2;   error of the mean own / sqrt(n)
+
+n_H = n minus the colluders, whoever they are. On a complete graph theta is known exactly for every coalition; on a
+random k-out graph, which needs fewer exchanges, the k-out theorem holds from 81 honest peers on.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bruit.errors import PrivacyError
+from bruit.planning.option import Option
+from bruit.planning.question import Question
+from bruit.privacy.accountants.gaussian import mu_of
+from bruit.privacy.network.gopa_k_out import FEWEST, Crowd, least_k, spread
+
+SURPLUS = 0.01
+"""s: the own noise above the least possible, which the noise between neighbors may spend."""
+
+
+def option(question: Question) -> Option:
+    """The mean of one value per peer; GOPA brings its own graph."""
+    if question.job != "mean":
+        raise PrivacyError("GOPA averages one value per peer: it sums, not learns")
+    if question.caps is not None:
+        raise PrivacyError("what GOPA publishes everybody sees: there is nothing to choose between pairs")
+    honest = question.peers - question.colluders
+    if honest < 2:
+        raise PrivacyError(f"with {question.colluders} colluders among {question.peers} peers all neighbors of the last"
+                           " one collude, and only local noise protects it: use local-dp")  # fmt: skip
+    sparse = _k_out(question, honest) if honest >= FEWEST else None
+    return _complete(question, honest) if sparse is None else sparse
+
+
+def _own(honest: int, mu: float) -> float:
+    return math.sqrt((1 + SURPLUS) / honest) / mu
+
+
+def _complete(question: Question, honest: int) -> Option:
+    n, mu = question.peers, question.mu
+    own = _own(honest, mu)
+    rest = mu**2 * SURPLUS / (1 + SURPLUS)
+    pair = math.sqrt(max(0.0, ((1 - 1 / honest) / rest - own**2) / honest))
+    return _stated(question, f"complete:{n}", n - 1, own, pair, "the exact view of GOPA", "perso:GOPA-3", honest)
+
+
+def _k_out(question: Question, honest: int) -> Option | None:
+    """None where the theorem would need more picks than half of the peers: complete is then as cheap."""
+    n, crowd = question.peers, Crowd(question.peers, (question.peers - question.colluders) / question.peers)
+    try:
+        k = least_k(crowd, question.delta / 3)
+    except PrivacyError:
+        return None
+    if 2 * k >= n:
+        return None
+    mu = mu_of(question.epsilon, question.delta / 3)
+    own = _own(honest, mu)
+    pair = math.sqrt(spread(crowd, k) / (mu**2 * SURPLUS / (1 + SURPLUS)))
+    degree = 2 * k - k * k / (n - 1)
+    theorem = "GOPA on a random k-out graph"
+    return _stated(question, f"kout:{n},k={k}", degree, own, pair, theorem, "perso:GOPA-4", honest)
+
+
+def _stated(
+    question: Question, graph: str, degree: float, own: float, pair: float, theorem: str, spec: str, honest: int
+) -> Option:
+    noise = f"noise between neighbors of {pair:.4g} sensitivities, ratio {pair / own:.4g}"
+    cost = f"{2 * degree:.4g} of the messages are keys and confirmations of a few dozen bytes; one carries the value"
+    return Option(
+        "gopa", graph, 1, own, "proven", theorem, spec, f"{honest} of {question.peers} peers are honest and stay",
+        own / math.sqrt(question.peers), False, "perso:GOPA-5: own / sqrt(n)", 2 * degree + 1, question.mu**2 * own**2,
+        (noise, cost, "who drops out is rolled back, as long as it has published nothing"),
+    )  # fmt: skip

@@ -1,0 +1,109 @@
+"""Every guarantee of the package passes the public checks, with brute force where it is possible."""
+
+import importlib
+import math
+from dataclasses import replace
+
+import guarantee_truths as truths
+import numpy as np
+import pytest
+from gossip_cases import GOSSIP, matrices
+from token_cases import TOKENS
+from toolbox_cases import TOOLBOX, duals
+
+import bruit as br
+from bruit.engines.forms import exact_losses
+from bruit.errors import ConformanceError
+from bruit.graphs import path, ring
+from bruit.privacy.accountants.classical import classical
+from bruit.privacy.accountants.published_subsampling import published_dp6
+from bruit.privacy.accountants.subsampled import poisson
+from bruit.privacy.checks import check_guarantee
+from bruit.privacy.network import published_admm, published_walk_complete
+from bruit.privacy.network.published import published_pairwise
+from bruit.privacy.network.published_descent import source_c4
+from bruit.privacy.network.published_private_graph import published_stranger_divergence
+from bruit.privacy.network.published_ring import published_shared_noise
+from bruit.privacy.network.published_walk import published_walk_guarantee
+from bruit.privacy.network.published_walk_sum import published_sum
+from bruit.privacy.network.ring import ring_losses
+from bruit.privacy.network.theorem import Theorem
+from bruit.privacy.profile import GaussianProfile
+from docs import theorems
+
+CASES = {**GOSSIP, **TOKENS, **TOOLBOX}
+SLOW = {"heterogeneous"}
+
+
+@pytest.mark.parametrize("case", [
+    pytest.param(case, id=f"{module}: {case.name}", marks=[pytest.mark.slow] if module in SLOW else [])
+    for module, cases in CASES.items() for case in cases
+])  # fmt: skip
+def test_the_guarantee_holds_its_promises(case):
+    check_guarantee(case)
+
+
+PROVEN = [module for module in theorems.modules() if not module.printed]
+
+
+def test_every_module_that_states_a_guarantee_has_a_case():
+    assert {module.name for module in PROVEN} == set(CASES)
+
+
+@pytest.mark.parametrize("module", PROVEN, ids=lambda module: module.name)
+def test_the_cases_are_about_the_theorems_of_their_module(module):
+    found = importlib.import_module(f"bruit.privacy.{module.part}.{module.name}")
+    own = [kind for kind in vars(found).values() if isinstance(kind, type) and issubclass(kind, Theorem)
+           and kind.__module__ == found.__name__ and kind.status == "proven"]  # fmt: skip
+    stated = [case.make(*next(case.points())) for case in CASES[module.name]]
+    assert {kind.title for kind in own} <= {about.theorem for about in stated}
+    assert {about.status for about in stated} <= {*module.statuses, "proven"}
+
+
+# What is printed, and what is true: in the same units.
+REFUTED = {
+    "published": lambda: (published_pairwise(path(3), 2)[2, 0], exact_losses(br.Averaging(), path(3), 2, (0,))[2]),
+    "published_admm": lambda: (published_admm.published_centralized(duals(0.5), 5, 1).loss / 0.25,
+                               truths.centralized(5, 1, 0.5, 0.5, 0.0)[0]),
+    "published_descent": lambda: (source_c4(path(6), 6, 3, 2, 0)[2], truths.reacting(
+        matrices(path(6), 2), 3, (0,), 2, 1.0).mu ** 2),
+    "published_private_graph": lambda: (20 * published_stranger_divergence(2.0, 2.0, 12, 1, 2),
+                                        math.log(0.9 + 0.1 * math.exp(5))),
+    "published_ring": lambda: (3.0, np.nanmax(ring_losses(5, published_shared_noise(5, 3), 2))),
+    "published_subsampling": lambda: (published_dp6(83, 0.1, 4.0), poisson(83, 0.1, 4.0)),
+}  # fmt: skip
+PRINTED = {
+    "published_walk": lambda: published_walk_guarantee(ring(5), 0, 1, 4.0, 50),
+    "published_walk_complete": lambda: published_walk_complete.published_walk(2000, 12, 10.0, 1e-6),
+    "published_walk_sum": lambda: published_sum(100, 10_000, 0.1, 1e-7),
+}
+
+
+@pytest.mark.parametrize("name", REFUTED)
+def test_the_printed_formula_is_refuted(name):
+    printed, truth = REFUTED[name]()
+    assert printed < truth * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_printed_formula_says_that_it_is_printed(name):
+    found = PRINTED[name]()
+    assert found.status == "published"
+    assert found.notes
+
+
+def test_every_printed_module_is_refuted_or_labelled():
+    assert {module.name for module in theorems.modules() if module.printed} == {*REFUTED, *PRINTED}
+
+
+def test_the_suite_finds_what_is_wrong():
+    """A theorem that under-reports, one that forgets the noise, one that refuses nothing."""
+    right = CASES["classical"][0]
+    with pytest.raises(ConformanceError, match="the truth is"):
+        check_guarantee(replace(right, truth=lambda z, *_: GaussianProfile(1 / z)))
+    with pytest.raises(ConformanceError, match="more noise costs more"):
+        check_guarantee(replace(right, make=lambda z, *_: classical(min(1.0, z / 9), 1e-5), truth=None))
+    with pytest.raises(ConformanceError, match="not refused"):
+        check_guarantee(replace(right, refused=(lambda: classical(0.5, 1e-5),)))
+    with pytest.raises(ConformanceError, match="more steps cost less"):
+        check_guarantee(replace(right, make=lambda z, k, _: classical(1 / z / k, 1e-5), truth=None))

@@ -1,0 +1,102 @@
+"""GOPA as an algorithm: noise cancels to the bit on any graph, hides values, and the mean has a curator's error."""
+
+import math
+
+import numpy as np
+import pytest
+
+import bruit as br
+from bruit.algorithms import gopa
+from bruit.algorithms.gopa import Gopa
+from bruit.errors import ConfigError
+from bruit.graphs import butterfly, complete, grid, k_out, ring, star
+
+GRAPHS = [grid(2, 4), star(7), ring(9), k_out(40, 5, seed=1), complete(6)]
+NOISE = br.Gaussian(clip=2.0, sigma=0.3)
+
+
+def values_of(n, d=3):
+    return br.tasks.Mean(np.random.default_rng(1).uniform(-1, 1, (n, d)))
+
+
+def told(result):
+    """What every peer said in the first round."""
+    rows = np.zeros((result.graph.n, result.estimates.shape[1]))
+    for message in reversed(result.trace.received):
+        rows[message.sender] = message.row[0]
+    return rows
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
+def test_sums_cancel_to_the_bit(graph):
+    """perso:GOPA-1: what all say adds up to the noisy values of plain averaging, in any order of summation."""
+    task = values_of(graph.n)
+    covered = br.run(Gopa(ratio=30.0), graph, task, privacy=NOISE, steps=1, watch=range(graph.n), seed=3)
+    plain = br.run(br.Averaging(), graph, task, privacy=NOISE, steps=1, watch=range(graph.n), seed=3)
+    said, bare = told(covered), told(plain)
+    order = np.random.default_rng(2).permutation(graph.n)
+    assert np.array_equal(said[order].sum(axis=0), bare.sum(axis=0))
+    assert np.abs(said - bare).max() > 10 * NOISE.sigma
+
+
+def test_masked_values_have_the_stated_covariance():
+    """perso:GOPA-3: own^2 I + pair^2 L, over columns that are independent."""
+    graph, d = grid(2, 3), 60_000
+    result = br.run(Gopa(ratio=4.0), graph, br.tasks.Mean(np.zeros((6, d))), privacy=br.Gaussian(clip=1.0, sigma=0.5),
+                    steps=1, watch=range(6), evaluate_every=0)  # fmt: skip
+    laplacian = np.diag(graph.degrees.astype(float))
+    for a, b in graph.edges():
+        laplacian[a, b] = laplacian[b, a] = -1
+    wanted = 0.25 * np.eye(6) + 4.0 * laplacian
+    assert np.cov(told(result)) == pytest.approx(wanted, abs=0.02 * wanted.max())
+
+
+def test_mean_has_the_error_of_a_curator():
+    """perso:GOPA-1: variance own^2 / n of the average, here over 4000 independent columns (standard error 1.1 %)."""
+    graph = k_out(100, 6, seed=2)
+    result = br.run(Gopa(ratio=20.0), graph, br.tasks.Mean(np.zeros((100, 4000))), privacy=NOISE, steps=60,
+                    evaluate_every=0)  # fmt: skip
+    assert result.estimates[0].std() == pytest.approx(NOISE.sigma / 10, rel=0.05)
+
+
+def test_on_a_changing_graph_the_first_one_shares_the_noise():
+    graph = butterfly(8)
+    task = values_of(8)
+    covered = br.run(Gopa(), graph, task, privacy=NOISE, steps=3, seed=1)
+    plain = br.run(br.Averaging(), graph, task, privacy=NOISE, steps=3, seed=1)
+    assert np.allclose(covered.estimates, plain.estimates, atol=1e-12)
+
+
+def test_wide_values_are_covered_in_parts(monkeypatch):
+    """Noise too large to hold at once is drawn in several uses; both ends still agree."""
+    monkeypatch.setattr(gopa, "NUMBERS", 64)
+    graph = ring(9)
+    task = values_of(9, 20)
+    covered = br.run(Gopa(), graph, task, privacy=NOISE, steps=1, watch=range(9), seed=1)
+    plain = br.run(br.Averaging(), graph, task, privacy=NOISE, steps=1, watch=range(9), seed=1)
+    assert np.array_equal(told(covered).sum(axis=0), told(plain).sum(axis=0))
+    assert math.isfinite(covered.epsilon(of=3, seen_by=0))
+
+
+def test_fused_rounds_agree():
+    graph, task = k_out(40, 5, seed=1), values_of(40)
+    slow = br.run(Gopa(), graph, task, privacy=NOISE, steps=9, seed=1)
+    fast = br.run(Gopa(), graph, task, privacy=NOISE, steps=9, seed=1, evaluate_every=0,
+                  engine=br.Bulk(fused=True))  # fmt: skip
+    assert np.allclose(slow.estimates, fast.estimates, atol=1e-9)
+
+
+def test_without_mechanism_nothing_protects_and_the_ledger_says_so():
+    result = br.run(Gopa(), ring(5), values_of(5), steps=2)
+    assert result.epsilon(of=1, seen_by=0) == math.inf
+
+
+@pytest.mark.parametrize("ratio", [0.0, -1.0, math.inf, math.nan])
+def test_a_ratio_that_means_nothing_is_refused(ratio):
+    with pytest.raises(ConfigError, match="needs noise between neighbors"):
+        Gopa(ratio)
+
+
+def test_overflow_is_refused_before_anything_is_sent():
+    with pytest.raises(ConfigError, match="cancel to the bit; use a smaller ratio"):
+        br.run(Gopa(ratio=1e12), ring(5), values_of(5), privacy=NOISE, steps=2)

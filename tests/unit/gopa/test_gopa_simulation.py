@@ -1,0 +1,108 @@
+"""A simulated round: the worked example, exact cancellation, dropouts, and the planner's options."""
+
+import math
+
+import numpy as np
+import pytest
+
+from bruit.errors import ConfigError, PrivacyError
+from bruit.gopa.simulation import masked_values, simulate
+from bruit.gopa.terms import Terms
+from bruit.graphs import from_edges, k_out, ring
+from bruit.planning.plan import plan, protocols
+from bruit.planning.question import Question
+from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.privacy.network.gopa import complete_theta
+from bruit.privacy.network.gopa_k_out import Crowd, k_out_guarantee
+
+
+def terms_of(graph, width=4, **changes):
+    return Terms(**{"number": 0, "peers": graph.n, "width": width, "clip": 10.0, "own_sigma": 0.5, "pair_sigma": 20.0,
+                    "degree": int(graph.degrees.max()), **changes})  # fmt: skip
+
+
+def test_worked_example_of_the_protocol_and_of_a_rollback():
+    """perso:GOPA-1, GOPA-7: given noises, by the same words that participants add."""
+    field = terms_of(ring(4)).field
+    x, own = np.array([0.2, 0.9, 0.5, 0.4]), np.array([0.05, -0.1, 0.02, 0.03])
+    edges, noise = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)], [3, -2, 1.5, 0.7, -4]
+    masked = (field.encode(x) + field.encode(own))[:, None]
+    words = field.encode(np.array(noise)[:, None])
+    for (a, b), word in zip(edges, words, strict=True):
+        masked[a] += word
+        masked[b] -= word
+    assert field.decode(masked).ravel() == pytest.approx([-0.05, -4.2, 8.02, -1.77], abs=1e-6)
+    assert field.decode(masked.sum(axis=0)) / 4 == pytest.approx(0.5, abs=1e-6)
+    three = masked[:3].sum(axis=0)
+    assert field.decode(three) / 3 == pytest.approx(1.2566666667, abs=1e-6)
+    rolled = three - words[2] - words[3]  # what 2 and 0 had exchanged with 3
+    assert field.decode(rolled) / 3 == pytest.approx(0.5233333333, abs=1e-6)
+
+
+@pytest.mark.parametrize("dropped", [(), (3, 17, 20)])
+def test_noise_between_neighbors_cancels_to_the_bit(dropped):
+    graph = k_out(60, 5, seed=1)
+    values = np.random.default_rng(1).uniform(0, 1, (60, 4))
+    found = simulate(graph, values, terms_of(graph), 2, dropped)
+    alone = simulate(from_edges(60, []), values, terms_of(graph), 2, dropped)
+    assert np.array_equal(found.total, alone.total)
+    assert found.online == tuple(u for u in range(60) if u not in dropped)
+    assert np.abs(found.mean - values[list(found.online)].mean(axis=0)).max() < 5 * math.sqrt(found.variance)
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    graph, values = k_out(30, 4, seed=1), np.zeros((30, 4))
+    whole = masked_values(graph, values, terms_of(graph), 1)
+    monkeypatch.setattr("bruit.gopa.simulation.NUMBERS", 12)
+    assert np.array_equal(whole, masked_values(graph, values, terms_of(graph), 1))
+
+
+def test_bad_input():
+    graph = ring(5)
+    with pytest.raises(ConfigError, match="the terms are for 5 peers"):
+        simulate(graph, np.zeros((4, 4)), terms_of(graph))
+    with pytest.raises(ConfigError, match="everybody dropped out"):
+        simulate(graph, np.zeros((5, 4)), terms_of(graph), dropped=range(5))
+
+
+def options(question):
+    found = plan(question)
+    return {one.protocol: one for one in (found.chosen, *found.alternatives)}
+
+
+def test_planned_noise_on_a_complete_graph_keeps_the_budget():
+    known = options(Question(20, 1.0, 1e-6, "mean", colluders=4))
+    chosen = known["gopa"]
+    pair = float(chosen.notes[0].split("ratio ")[1]) * chosen.noise_multiplier
+    theta = complete_theta(16, chosen.noise_multiplier, pair)
+    assert epsilon_of(math.sqrt(theta), 1e-6) == pytest.approx(1.0, rel=1e-3)
+    assert chosen.graph == "complete:20"
+    assert known["central"].error < known["secure-aggregation"].error < chosen.error < known["local-dp"].error / 3
+
+
+def test_planned_noise_on_a_k_out_graph_keeps_the_budget():
+    """perso:GOPA-4, at a total delta."""
+    chosen = options(Question(3000, 0.5, 1e-6, "mean", colluders=600))["gopa"]
+    k = int(chosen.graph.split("k=")[1])
+    pair = float(chosen.notes[0].split("ratio ")[1]) * chosen.noise_multiplier
+    stated = k_out_guarantee(Crowd(3000, 0.8), k, chosen.noise_multiplier, pair, 1e-6)
+    assert float(stated.epsilon(1e-6)) == pytest.approx(0.5, rel=1e-3)
+
+
+def test_shares_of_secure_aggregation():
+    """perso:FL-2: with n honest peers the error is a curator's."""
+    known = options(Question(100, 1.0, 1e-5, "mean"))
+    assert known["secure-aggregation"].error == pytest.approx(known["central"].error * math.sqrt(100 / 99), rel=1e-9)
+
+
+@pytest.mark.parametrize(("changes", "protocol", "words"), [
+    ({"job": "learning"}, "gopa", "it sums, not learns"),
+    ({"job": "learning"}, "secure-aggregation", "it sums, not learns"),
+    ({"colluders": 19}, "gopa", "only local noise protects"),
+    ({"colluders": 11}, "secure-aggregation", "needs an honest majority"),
+    ({"caps": np.ones((20, 20))}, "gopa", "nothing to choose"),
+    ({"caps": np.ones((20, 20))}, "secure-aggregation", "nothing to choose"),
+])  # fmt: skip
+def test_what_cannot_be_planned_says_why(changes, protocol, words):
+    with pytest.raises(PrivacyError, match=words):
+        protocols()[protocol](Question(**{"peers": 20, "epsilon": 1.0, **changes}))
