@@ -14,7 +14,7 @@ from bruit.planning.question import Question
 def option(question: Question) -> Option:
     """What trust in one party would buy."""
     n, releases = question.peers, 1 if question.job == "mean" else question.contributions
-    z = math.sqrt(releases) / question.mu
+    z = math.sqrt(releases) / question.strictest_mu
     error = z / n if question.job == "mean" else descent_error(question, releases, (z / n) ** 2)
     statement = "gossip:DP-8: z / n" if question.job == "mean" else "walk:RW-3, one noise per averaged gradient"
     return Option(

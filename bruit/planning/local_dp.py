@@ -14,7 +14,7 @@ from bruit.planning.question import Question
 def option(question: Question) -> Option:
     """The baseline every other option is measured against."""
     n, releases = question.peers, 1 if question.job == "mean" else question.contributions
-    z = math.sqrt(releases) / _mu(question)
+    z = math.sqrt(releases) / question.strictest_mu
     error = z / math.sqrt(n) if question.job == "mean" else descent_error(question, releases, z**2 / n)
     statement = "gossip:DP-8: z / sqrt(n)" if question.job == "mean" else "walk:RW-3, averaged gradients"
     return Option(
@@ -22,14 +22,3 @@ def option(question: Question) -> Option:
         "nobody: all messages may be public", error, question.job == "learning", statement,
         float(releases * (n - 1)), float(releases),
     )  # fmt: skip
-
-
-def _mu(question: Question) -> float:
-    """With caps, everybody sees everything: the strictest pair decides."""
-    import numpy as np
-
-    from bruit.privacy.accountants.gaussian import mu_of
-
-    if question.caps is None:
-        return question.mu
-    return mu_of(min(question.epsilon, float(np.nanmin(question.caps))), question.delta)

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from bruit.arrays import Array
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
@@ -67,3 +69,10 @@ class Question:
     def mu(self) -> float:
         """The largest mu a single observer may reach: mu-GDP within (epsilon, delta)."""
         return mu_of(self.epsilon, self.delta)
+
+    @property
+    def strictest_mu(self) -> float:
+        """The same when everybody sees everything: the pair with the smallest cap decides."""
+        if self.caps is None:
+            return self.mu
+        return mu_of(min(self.epsilon, float(np.nanmin(self.caps))), self.delta)

@@ -13,9 +13,16 @@ from bruit.graphs import Graph
 from bruit.planning.option import Option, descent_error
 from bruit.planning.question import Question
 from bruit.privacy.network.consensus import is_uniform
-from bruit.privacy.network.walk_ahead import SegmentLaw, complete_law, least_noise_of, segment_law, walk_profile
+from bruit.privacy.network.walk_ahead import (
+    SegmentLaw,
+    complete_law,
+    least_noise_of,
+    segment_law,
+    walk_energies,
+    walk_profile,
+)
 
-ALL_PAIRS, SAMPLED, FOLLOWED = 24, 3, 4096
+ALL_PAIRS, SAMPLED, FOLLOWED, COARSE = 12, 3, 4096, 2**14
 
 
 def option(question: Question) -> Option:
@@ -42,11 +49,16 @@ def option(question: Question) -> Option:
 
 
 def _least(question: Question, laws: list[SegmentLaw]) -> float:
-    """The search is done for the law seen soonest; the others are checked at its answer, and searched if they fail."""
-    z = 0.0
-    for law in sorted(laws, key=lambda law: -law.mean_inverse):
-        if z == 0 or walk_profile(law, question.contributions, z).delta(question.epsilon) > question.delta:
-            z = max(z, least_noise_of(law, question.epsilon, question.delta, question.contributions))
+    """The search is done for the law seen soonest; the others are checked at its answer, and searched if they fail.
+
+    Equal laws are checked once, and first on a coarse grid, which only rounds up."""
+    cap, epsilon, delta, z = question.contributions, question.epsilon, question.delta, 0.0
+    different = {law.first.round(12).tobytes(): law for law in laws}
+    for law in sorted(different.values(), key=lambda law: -law.mean_inverse):
+        if z > 0 and walk_energies(law, cap, cells=COARSE).profile(z).delta(epsilon) <= delta:
+            continue
+        if z == 0 or walk_profile(law, cap, z).delta(epsilon) > delta:
+            z = max(z, least_noise_of(law, epsilon, delta, cap))
     return z
 
 

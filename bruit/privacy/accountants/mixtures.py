@@ -35,7 +35,8 @@ def mixture(order: float, divergences: Sequence[float] | Array, weights: Sequenc
     grown = (order - 1) * values[kept]
     if grown.max() == math.inf:
         return math.inf
-    excess = float(logsumexp(grown, b=law[kept] * -np.expm1(-grown)))  # of the moment over 1: tiny losses keep digits
+    shares = np.maximum(law[kept] * -np.expm1(-grown), 1e-290)  # no subnormal numbers: rounded up
+    excess = float(logsumexp(grown, b=shares))  # of the moment over 1: tiny losses keep digits
     return float(np.logaddexp(0.0, excess)) / (order - 1)
 
 
