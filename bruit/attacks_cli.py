@@ -1,4 +1,4 @@
-"""The commands that attack a run or a protocol: attack reconstruct."""
+"""The commands that attack a run or a protocol: attack reconstruct, attack invert."""
 
 from __future__ import annotations
 
@@ -56,6 +56,84 @@ def attack_reconstruct(
         _tell(answer)
 
 
+@attack_app.command("invert")
+def attack_invert(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of gossip-sgd.")],
+    seen_by: SeenBy,
+    method: Annotated[str, typer.Option(help="ols, or gls (weighted by what each message carries).")] = "ols",
+    as_json: Json = False,
+) -> None:
+    """Gradients of the others from what these peers heard of gossip SGD, and records from the gradients.
+
+    Example: bruit attack invert runs/mine.run --seen-by 0
+    """
+    answer = _inverted(folder, _peers(seen_by), method)
+    if as_json:
+        emit_json(answer)
+        return
+    say(f"on {answer['graph']}, seen by {', '.join(map(str, answer['seen_by']))}: the gradients of"
+        f" {len(answer['estimable'])} of {answer['others']} peers can be told apart")  # fmt: skip
+    for row in answer["records"]:
+        mixture = "" if row["purity"] > 0.999 else f" (a mixture, purity {row['purity']:.2f})"
+        label = "right" if row["label_right"] else "wrong"
+        say(f"  peer {row['peer']}: {row['psnr']:.1f} dB, label {label}{mixture}")
+    say(f"{answer['recovered']} records above {answer['threshold']:g} dB")
+    say(f"threat: {'; '.join(f'{key}: {value}' for key, value in answer['taxonomy'].items())}")
+    say(f"defence: {answer['defence']}")
+
+
+def _inverted(folder: Path, observers: list[int], method: str) -> dict[str, Any]:
+    import numpy as np
+
+    from bruit.attacks import gradients, inversion
+    from bruit.result import load
+
+    if method not in ("ols", "gls"):
+        raise ConfigError(f"--method is ols or gls, found {method!r}")
+    run = load(folder)
+    again, task = _watched(run, observers)
+    chosen: gradients.Method = "gls" if method == "gls" else "ols"
+    found = gradients.from_run(again, task, set(observers), method=chosen)
+    records = inversion.invert(task, found)
+    scores = inversion.score(task, records)
+    rows = [
+        {"peer": int(peer), "psnr": float(scores.psnr[k]), "label_right": bool(scores.label_right[k]),
+         "purity": float(records.purity[k]), "invertible": bool(records.invertible[k])}
+        for k, peer in enumerate(records.peers)
+    ]  # fmt: skip
+    noisy = run.privacy is not None and run.privacy.sigma > 0
+    held = run.epsilon(seen_by=observers)
+    text = (
+        f"The noise of this run is the defence: it leaves epsilon {float(held):.3g} at delta {held.delta:g},"
+        f" {held.guarantee.level} level, for the worst peer." if noisy else
+        "Noise on every gradient before it is first said, e.g. calibrated by `bruit plan --contributions ...`."
+    )  # fmt: skip
+    return {
+        "graph": run.graph.name, "seen_by": observers, "others": run.n - len(observers), "method": method,
+        "estimable": found.peers[found.estimable].tolist(), "records": rows,
+        "recovered": int(np.sum(scores.psnr > inversion.SUCCESS)), "threshold": inversion.SUCCESS,
+        "taxonomy": {"goal": "data reconstruction", "behaviour": "passive (honest but curious)",
+                     "knowledge": "gradients: model, rate, graph and schedule known",
+                     "view": "single peer" if len(observers) == 1 else "coalition"},
+        "defence": text,
+    }  # fmt: skip
+
+
+def _watched(run: Run, observers: list[int]) -> tuple[Run, Any]:
+    """The run's trace again with these peers watched, since runs keep few views; and its task."""
+    from bruit.build import build
+    from bruit.config import parse
+    from bruit.experiment import run as run_again
+
+    if not run.experiment:
+        raise ConfigError("this run was not made from an experiment file, so its records cannot be loaded again; use"
+                          " the functions of bruit.attacks on the run in memory")  # fmt: skip
+    task = build(parse(run.experiment).model_copy(update={"seed": run.seed})).task
+    again = run_again(run.algorithm, run.graph, task, privacy=run.privacy, steps=run.steps, seed=run.seed,
+                      watch=observers, evaluate_every=0, given=run.trace)  # fmt: skip
+    return again, task
+
+
 def _peers(text: str) -> list[int]:
     try:
         return sorted({int(part) for part in text.split(",")})
@@ -109,13 +187,8 @@ def _values(run: Run, observers: list[int]) -> dict[str, Any]:
     import numpy as np
 
     from bruit.attacks import reconstruct, run_knowledge, starting_values
-    from bruit.build import build
-    from bruit.config import parse
-    from bruit.experiment import run as run_again
 
-    task = build(parse(run.experiment).model_copy(update={"seed": run.seed})).task
-    again = run_again(run.algorithm, run.graph, task, privacy=run.privacy, steps=run.steps, seed=run.seed,
-                      watch=observers, evaluate_every=0, given=run.trace)  # fmt: skip
+    again, task = _watched(run, observers)
     released = starting_values(run, task)
     own = released[np.array(observers)]
     found: Recovered = reconstruct(again.view(set(observers)), run_knowledge(again, observers), own)

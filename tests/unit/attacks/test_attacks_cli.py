@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import bruit as br
 from bruit.attacks_cli import attack_app
 from bruit.build import build
+from bruit.cli import app
 from bruit.config import parse
 from bruit.errors import ConfigError
 
@@ -89,3 +90,24 @@ def test_a_run_without_experiment_is_predicted(tmp_path):
 def test_bad_input(words, message):
     with pytest.raises(ConfigError, match=message):
         ask(*words)
+
+
+def test_invert_reads_digits_out_of_gossip_sgd(tmp_path):
+    """gossip:REC-4..8, ATK-1: without noise records come back, with noise of local epsilon 1 none does."""
+    for name, noise in (("bare", ""), ("noisy", "[privacy]\nclip = 1.0\nepsilon = 1.0\n")):
+        file = tmp_path / f"{name}.toml"
+        file.write_text('graph = "ring:6"\nsteps = 4\n[task]\nkind = "softmax"\ndata = "digits"\nsplit = "iid"\n'
+                        'standardize = "none"\n[algorithm]\nname = "gossip-sgd"\nrate = 1e-6\n' + noise)  # fmt: skip
+        runner = CliRunner()
+        made = runner.invoke(app, ["run", str(file), "--out", str(tmp_path / f"{name}.run"), "--quiet"])
+        assert made.exit_code == 0, made.output
+        ran = runner.invoke(app, ["attack", "invert", str(tmp_path / f"{name}.run"), "--seen-by", "0", "--json"])
+        assert ran.exit_code == 0, ran.output
+        about = json.loads(ran.output)
+        assert {"estimable", "records", "recovered", "taxonomy", "defence"} <= set(about)
+        assert len(about["estimable"]) == 5
+        if name == "noisy":
+            assert about["recovered"] == 0
+            assert "The noise of this run is the defence" in about["defence"]
+    text = CliRunner().invoke(app, ["attack", "invert", str(tmp_path / "bare.run"), "--seen-by", "0"]).output
+    assert "5 of 5 peers can be told apart" in text
