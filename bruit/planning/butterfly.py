@@ -50,4 +50,5 @@ def _messages(graph: Butterfly) -> int:
 
 def _notes(question: Question, m: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> tuple[str, ...]:
     typical = float(np.nanmedian(m))
-    return (f"a typical pair loses {typical:.3g} units", "more than one round uses the public labels of seed 0")
+    labels = ("the rounds use the public labels of seed 0",) if question.job == "learning" else ()
+    return (f"a typical pair loses {typical:.3g} units", *labels)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from bruit.errors import PrivacyError
 from bruit.planning.option import Option
 from bruit.planning.question import Question
+from bruit.privacy.network.ring import error_std, ring_losses, shared_noise, spaced_noise, with_last_noise
 
 
 def option(question: Question) -> Option:
@@ -24,9 +27,11 @@ def option(question: Question) -> Option:
     if n < 3:
         raise PrivacyError(f"a private ring needs at least 3 peers, found {n}")
     alone = question.colluders == 1
-    loss = 1.0 if alone else float(n - 1)
-    terms = math.ceil(n / (n - 1)) + 1 if alone else 2 + (n - 1) / (n - 1)
-    z = math.sqrt(loss) / question.mu
+    noise = with_last_noise(spaced_noise(n, 1) if alone else shared_noise(n, 1))
+    # The worst coalition surrounds one peer; alone, the last peer and the middle one see as much as anybody.
+    views = (n - 1, n // 2) if alone else ((0, 2),)
+    loss = max(float(np.nanmax(ring_losses(n, noise, view, published=True))) for view in views)
+    terms, z = error_std(noise) ** 2, math.sqrt(loss) / question.mu
     spec, trust = ("gossip:RING-1, RING-4", "no two peers collude") if alone else ("gossip:RING-2", "honest forwarding")
     return Option(
         "ring", f"ring:{n}", n, z, "proven", "increments of a private ring sum", spec, trust, math.sqrt(terms) * z / n,

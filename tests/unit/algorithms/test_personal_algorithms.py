@@ -70,6 +70,11 @@ def test_the_compiled_path_equals_the_generic_one(algorithm, mechanism):
     assert fused.model == pytest.approx(generic.estimates, abs=1e-12)
     assert fused.spent.tolist() == generic.state.spent.tolist()
     assert lines(ledger) == lines(generic.ledger)
+    engine = br.run(algorithm, graph, task, privacy=mechanism, steps=8, seed=4, evaluate_every=0,
+                    engine=br.Bulk(fused=True))  # fmt: skip
+    assert engine.estimates == pytest.approx(generic.estimates, abs=1e-12)
+    assert lines(engine.ledger) == lines(generic.ledger)
+    assert np.array_equal(engine.trace.meetings.a, generic.trace.meetings.a)
 
 
 def test_what_the_compiled_path_cannot_do_it_refuses():

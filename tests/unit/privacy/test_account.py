@@ -7,6 +7,7 @@ import bruit as br
 from bruit.errors import PrivacyError
 from bruit.experiment import rehearse
 from bruit.graphs import butterfly, complete, from_edges, path, ring, star
+from bruit.mechanisms import RecordNoise
 from bruit.privacy.accountants.gaussian import epsilon_of
 from bruit.testing import small_task
 
@@ -157,6 +158,15 @@ def test_delta_lies_strictly_between_0_and_1(delta, seen_by):
 def test_a_composed_guarantee_answers_at_any_delta():
     found = rehearse(br.Averaging(), ring(6), br.Laplace(clip=1.0, scale=2.0), 3).guarantee(delta=1e-6)
     assert float(found.epsilon(1e-3)) <= float(found.epsilon(1e-6)) <= 1.0
+
+
+def test_noise_of_different_sizes_is_charged_locally():
+    # The projector of gossip:LG-1 is about equal noise; peers with noises of their own sizes get local DP.
+    noise = RecordNoise((1.0, 1.0, 1.0, 0.1, 1.0, 1.0), 1, 2.0)
+    found = rehearse(br.Averaging(), star(6), noise, 3).epsilon(of=2, seen_by=1)
+    assert found.guarantee.theorem.startswith("local DP")
+    assert any("noise of different sizes" in note for note in found.guarantee.notes)
+    assert float(found) == pytest.approx(epsilon_of(1 / 2.0, 1e-6))
 
 
 def test_published_is_on_request_only_and_says_so():
