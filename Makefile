@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test fast lint bench clean
+.PHONY: run test fast lint bench browser clean
 
 $(VENV)/run: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,7 +16,12 @@ $(VENV)/dev: pyproject.toml
 run: $(VENV)/run
 	@$(BIN)/bruit run breast-cancer
 
-test: $(VENV)/dev lint
+# A browser for the tests of the pages; without one, and without the right to install it, they are skipped and say so.
+browser:
+	@command -v chromium >/dev/null || test -n "$$BRUIT_CHROMIUM" || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || echo "no chromium: browser tests are skipped"
+
+test: $(VENV)/dev browser lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 	$(BIN)/python -m pytest -m slow
 

@@ -4,14 +4,19 @@ No server collects anything: peers hold their own records, talk only to their ne
 they speak, and can be told, pair by pair, exactly how much anyone could have learned about them.
 """
 
-from bruit import graphs, tasks
+from bruit import graphs, personal, tasks
 from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.boosting import Boosting
 from bruit.algorithms.chebyshev import Chebyshev
+from bruit.algorithms.dual_averaging import DualAveraging
+from bruit.algorithms.dual_averaging_rounds import DualAveragingRounds
+from bruit.algorithms.fed_avg import FedAvg
 from bruit.algorithms.federated_admm import FederatedADMM
 from bruit.algorithms.gopa import Gopa
 from bruit.algorithms.gossip_admm import GossipADMM
 from bruit.algorithms.gossip_sgd import GossipSGD
+from bruit.algorithms.gosta import Gosta
+from bruit.algorithms.gosta_rounds import GostaRounds
 from bruit.algorithms.model_propagation import ModelPropagation
 from bruit.algorithms.muffliato import butterfly_muffliato, muffliato, randomized_muffliato
 from bruit.algorithms.pair_averaging import PairAveraging
@@ -20,6 +25,8 @@ from bruit.algorithms.renoised import Renoised
 from bruit.algorithms.ring_sum import RingSum
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.algorithms.token_histogram import TokenHistogram
+from bruit.algorithms.u1_gossip import U1Gossip
+from bruit.algorithms.u2_gossip import U2Gossip
 from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.algorithms.walk_sum import WalkSum
@@ -28,6 +35,7 @@ from bruit.engines.events import Events
 from bruit.errors import BruitError, ConfigError, ConformanceError, PrivacyError
 from bruit.experiment import chain, rehearse, run, several_tokens
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
+from bruit.repeating import repeat
 from bruit.replaying import replay
 from bruit.result import Run, load
 
@@ -45,8 +53,9 @@ Run.plotter = _plots
 
 __all__ = [
     "Averaging", "Boosting", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian",
-    "Events", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM", "GossipSGD", "Laplace", "ModelPropagation",
-    "PairAveraging", "Pairs", "Personalized", "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds",
-    "Run", "TokenHistogram", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain",
-    "graphs", "load", "muffliato", "randomized_muffliato", "rehearse", "replay", "run", "several_tokens", "tasks",
+    "DualAveraging", "DualAveragingRounds", "Events", "FedAvg", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM",
+    "GossipSGD", "Gosta", "GostaRounds", "Laplace", "ModelPropagation", "PairAveraging", "Pairs", "Personalized",
+    "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "TokenHistogram", "U1Gossip",
+    "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs", "load",
+    "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens", "tasks",
 ]  # fmt: skip

@@ -1,20 +1,28 @@
-"""The commands that attack a run or a protocol: attack reconstruct, attack invert."""
+"""The commands that attack a run or a protocol: attack reconstruct, invert, membership, linkage."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bruit.errors import ConfigError
+from bruit.linkage_cli import attack_linkage
+from bruit.membership_cli import attack_membership
 from bruit.terminal import Json, emit_json, say
+from bruit.whole_files import check_place
 
 if TYPE_CHECKING:
     from bruit.attacks import Reconstruction, Recovered
+    from bruit.attacks.inversion import Inverted
     from bruit.result import Run
+    from bruit.tasks.linear import LinearTask
 
 attack_app = typer.Typer(help="What curious peers really get out of what they saw.", no_args_is_help=True)
+attack_app.command("membership")(attack_membership)
+attack_app.command("linkage")(attack_linkage)
 
 SeenBy = Annotated[str, typer.Option(help="The curious peers: one (7), or several who collude (3,7).")]
 SHOWN = 5  # relations printed
@@ -32,7 +40,10 @@ def attack_reconstruct(
     folder: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run folder; or name a --graph.")] = None,
     graph: Annotated[str | None, typer.Option(help="A graph, e.g. ego:414: predict without any run.")] = None,
     steps: Annotated[int | None, typer.Option(help="How many rounds of gossip averaging.")] = None,
-    sums: Annotated[bool, typer.Option("--sums", help="Under secure aggregation in every neighborhood.")] = False,
+    algorithm: Annotated[str | None, typer.Option(help="averaging (if left out) or chebyshev, accelerated.")] = None,
+    sums: Annotated[
+        bool, typer.Option("--secure-aggregation", "--sums", help="Every neighborhood tells sums only.")
+    ] = False,
     published_weights: Annotated[
         bool, typer.Option("--published-weights", help="Weights 1 / max degree as printed in the papers (plus=0).")
     ] = False,
@@ -44,8 +55,8 @@ def attack_reconstruct(
     """
     observers = _peers(seen_by)
     if folder is None:
-        answer = _predicted(graph, observers, steps, sums, published_weights)
-    elif graph is not None or steps is not None or sums or published_weights:
+        answer = _predicted(graph, observers, steps, _Protocol(algorithm or "averaging", sums, published_weights))
+    elif graph is not None or steps is not None or algorithm is not None or sums or published_weights:
         raise ConfigError("a run folder says its graph, weights and steps itself; leave out the other options, or the"
                           " folder")  # fmt: skip
     else:
@@ -61,13 +72,17 @@ def attack_invert(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of gossip-sgd.")],
     seen_by: SeenBy,
     method: Annotated[str, typer.Option(help="ols, or gls (weighted by what each message carries).")] = "ols",
+    picture: Annotated[Path | None, typer.Option(help="Write a PNG: true images above recovered ones.")] = None,
+    image: Annotated[str | None, typer.Option(help="Size of an image, e.g. 8x8 or 32x32x3; else a square.")] = None,
     as_json: Json = False,
 ) -> None:
     """Gradients of the others from what these peers heard of gossip SGD, and records from the gradients.
 
     Example: bruit attack invert runs/mine.run --seen-by 0
     """
-    answer = _inverted(folder, _peers(seen_by), method)
+    if picture is not None:
+        check_place(picture)
+    answer = _inverted(folder, _peers(seen_by), method, picture, image)
     if as_json:
         emit_json(answer)
         return
@@ -78,14 +93,18 @@ def attack_invert(
         label = "right" if row["label_right"] else "wrong"
         say(f"  peer {row['peer']}: {row['psnr']:.1f} dB, label {label}{mixture}")
     say(f"{answer['recovered']} records above {answer['threshold']:g} dB")
+    if answer["picture"]:
+        say(f"true images above recovered ones in {answer['picture']}")
     say(f"threat: {'; '.join(f'{key}: {value}' for key, value in answer['taxonomy'].items())}")
     say(f"defence: {answer['defence']}")
 
 
-def _inverted(folder: Path, observers: list[int], method: str) -> dict[str, Any]:
+def _inverted(folder: Path, observers: list[int], method: str, picture: Path | None,
+              image: str | None) -> dict[str, Any]:  # fmt: skip
     import numpy as np
 
     from bruit.attacks import gradients, inversion
+    from bruit.mechanisms import Gaussian
     from bruit.result import load
 
     if method not in ("ols", "gls"):
@@ -103,20 +122,51 @@ def _inverted(folder: Path, observers: list[int], method: str) -> dict[str, Any]
     ]  # fmt: skip
     noisy = run.privacy is not None and run.privacy.sigma > 0
     held = run.epsilon(seen_by=observers)
+    if picture is not None:
+        _pictured(picture, image, task, records)
+    releases = int(run.facts().releases().max(initial=1))
+    sigma = Gaussian().calibrate(1.0, 1e-6, max(1, releases)).sigma
     text = (
         f"The noise of this run is the defence: it leaves epsilon {float(held):.3g} at delta {held.delta:g},"
         f" {held.guarantee.level} level, for the worst peer." if noisy else
-        "Noise on every gradient before it is first said, e.g. calibrated by `bruit plan --contributions ...`."
+        f"Gaussian noise of sigma = {sigma:.4g} per unit of clip on each of {releases} gradients, before it is first"
+        " said, would leave at most epsilon 1 at delta 1e-06, user level, against everybody."
     )  # fmt: skip
     return {
         "graph": run.graph.name, "seen_by": observers, "others": run.n - len(observers), "method": method,
         "estimable": found.peers[found.estimable].tolist(), "records": rows,
         "recovered": int(np.sum(scores.psnr > inversion.SUCCESS)), "threshold": inversion.SUCCESS,
+        "picture": None if picture is None else str(picture),
         "taxonomy": {"goal": "data reconstruction", "behaviour": "passive (honest but curious)",
                      "knowledge": "gradients: model, rate, graph and schedule known",
                      "view": "single peer" if len(observers) == 1 else "coalition"},
         "defence": text,
     }  # fmt: skip
+
+
+def _pictured(place: Path, image: str | None, task: LinearTask, records: Inverted) -> None:
+    """The closest true record of every peer above what came out of its gradient, scaled to the largest true value."""
+    import math
+
+    import numpy as np
+
+    from bruit.attacks import inversion, picture
+
+    pixels = records.inputs.shape[1]
+    side = math.isqrt(pixels)
+    shape = (side, side)
+    if image is not None:
+        try:
+            shape = tuple(int(part) for part in image.split("x"))  # type: ignore[assignment]
+        except ValueError:
+            raise ConfigError(f"--image {image!r} is no size like 8x8 or 32x32x3") from None
+    if math.prod(shape) != pixels:
+        raise ConfigError(f"records of {pixels} numbers are no images of {'x'.join(map(str, shape))}; say their size"
+                          " with --image HEIGHTxWIDTH[x3]")  # fmt: skip
+    closest = inversion.score(task, records).record
+    truth = np.stack([inversion.true_records(task, int(peer))[0][place_of]
+                      for peer, place_of in zip(records.peers, closest, strict=True)])  # fmt: skip
+    picture.save_grid(place, truth, records.inputs, shape, float(np.abs(truth).max()) or 1.0)
 
 
 def _watched(run: Run, observers: list[int]) -> tuple[Run, Any]:
@@ -141,25 +191,38 @@ def _peers(text: str) -> list[int]:
         raise ConfigError(f"--seen-by {text!r} is neither a peer nor peers like 3,7") from None
 
 
-def _predicted(
-    name: str | None, observers: list[int], steps: int | None, sums: bool, published: bool
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Protocol:
+    """Which averaging is predicted: its name, whether neighborhoods tell sums only, printed weights."""
+
+    algorithm: str
+    sums: bool
+    published: bool
+
+
+def _predicted(name: str | None, observers: list[int], steps: int | None, asked: _Protocol) -> dict[str, Any]:
     from bruit.attacks.reconstruct import defence, reconstructible
     from bruit.graphs import Graph
     from bruit.graphs import graph as named_graph
 
     if name is None or steps is None:
         raise ConfigError("name either a run folder or a protocol: --graph ... --steps ...")
+    if asked.algorithm not in ("averaging", "chebyshev"):
+        raise ConfigError(f"a prediction is made for averaging or chebyshev, found {asked.algorithm!r}; for other"
+                          " averaging, run it and name the run folder")  # fmt: skip
     found = named_graph(name)
-    if published:
+    if asked.algorithm == "chebyshev" and not isinstance(found, Graph):
+        raise ConfigError(f"accelerated gossip needs one fixed graph, found the sequence {found.name}")
+    if asked.published:
         if not isinstance(found, Graph):
             raise ConfigError(f"--published-weights needs one fixed graph, found the sequence {found.name}")
         found = found.reweighted("max", plus=0)
-    exposed = reconstructible(found, observers, steps, "sums" if sums else "messages")
+    # Accelerated messages are rows of P_t(W), deg P_t = t: they span what those of W^t span (gossip:REC-3).
+    exposed = reconstructible(found, observers, steps, "sums" if asked.sums else "messages")
     hidden = None
-    if isinstance(found, Graph) and not sums:
+    if isinstance(found, Graph) and not asked.sums:
         hidden = reconstructible(found, observers, steps, "sums")
-    return _answer(found.name, steps, exposed) | {"defence": defence(exposed, hidden)}
+    return _answer(found.name, steps, exposed) | {"algorithm": asked.algorithm, "defence": defence(exposed, hidden)}
 
 
 def _recovered(folder: Path, observers: list[int]) -> dict[str, Any]:

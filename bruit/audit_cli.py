@@ -9,7 +9,7 @@ import typer
 
 from bruit.errors import ConfigError
 from bruit.privacy.guarantee import Status
-from bruit.terminal import Delta, Json, Published, Seed, emit_json, say
+from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, say
 
 
 def audit(
@@ -25,6 +25,7 @@ def audit(
     ),
     published: Published = False,
     seed: Seed = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Try to refute the epsilon of an experiment's protocol: what is claimed, what the trials prove, and the power.
@@ -39,7 +40,8 @@ def audit(
     if of is None or seen_by is None:
         of, observer = hardest_pair(experiment, status, seed)
         seen_by = str(observer)
-    found = audit_experiment(experiment, of, _observers(seen_by), trials, delta, confidence, status, seed)
+    with Ticker(quiet or as_json, "paired runs") as ticker:
+        found = audit_experiment(experiment, of, _observers(seen_by), trials, delta, confidence, status, seed, ticker)
     if as_json:
         emit_json(found.to_dict())
     else:

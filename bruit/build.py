@@ -7,25 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm, algorithm_from
+from bruit.algorithms.federated_admm import FederatedADMM
 from bruit.algorithms.muffliato import presets
 from bruit.algorithms.schedules import Rounds, Walk
+from bruit.algorithms.token_histogram import TokenHistogram
+from bruit.algorithms.walk_admm import WalkADMM
+from bruit.algorithms.walk_rate import declared_utility
+from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.config import ExperimentFile, PrivacySection, TaskSection, line_of
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
 from bruit.errors import ConfigError
 from bruit.experiment import rehearse, run
+from bruit.fixed_points.consensus_admm import Consensus, task_prox
+from bruit.fixed_points.contraction import measured_contraction
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
-from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism
+from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, RandomizedResponse
+from bruit.randomness import Replay
 from bruit.result import Run
-from bruit.tasks import Logistic, Mean, Ridge, Softmax, Task
+from bruit.tasks import Logistic, Mean, Pairwise, Ridge, Softmax, Task, histogram
+from bruit.tasks.statistic_file import load_statistic
+
+CONTRACTION = 4096  # numbers in all duals up to which the contraction of ADMM is measured
+PAIRS = {"statistic": frozenset({"kernel", "columns", "bins", "low", "high"}), "pairwise": frozenset({"loss", "bins"})}
+PAIR_KEYS = frozenset[str]().union(*PAIRS.values())
+UTILITY = "utility"  # a rate that is not a number: the one of the utility statement
 
 
 @dataclass(frozen=True)
@@ -46,10 +60,28 @@ class Experiment:
         result = run(
             self.algorithm, self.graph, self.task, privacy=self.privacy, steps=self.steps, seed=self.file.seed,
             engine=self.engine, watch=self.file.watch, progress=progress,
+            evaluate_every=self._scored(),
         )  # fmt: skip
         result.references = self.task.references() if self.file.references else {}
+        if self.file.references and isinstance(self.algorithm, WalkADMM | FederatedADMM):
+            result.references |= measured(self.algorithm, self.task)
         result.experiment = self.text
         return result
+
+    def _scored(self) -> int | None:
+        """How often models are scored: a fused path scores nothing on the way, and nothing at all in its own time."""
+        if not self.file.engine.fused:
+            return None
+        return self.steps if isinstance(self.algorithm.schedule, Rounds | Walk) else 0
+
+
+def measured(algorithm: WalkADMM | FederatedADMM, task: Task) -> dict[str, float]:
+    """How much ADMM contracts on this task, from below: for the observer, like the other references (walk:ADMM-1)."""
+    if task.peers * task.dim > CONTRACTION:
+        return {}
+    consensus = Consensus(task_prox(task), algorithm.gamma, algorithm.regularizer)
+    start = np.zeros((task.peers, task.dim))
+    return {"contraction": measured_contraction(consensus.operator, start, Replay(0), pairs=4, turns=10)}
 
 
 def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Experiment:
@@ -62,18 +94,28 @@ def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Ex
         if task.peers != graph.n:
             raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the data has {task.peers} owners")
     name, parameters = file.algorithm.name, dict(file.algorithm.model_extra or {})
+    by_utility = name == WalkSGD.name() and parameters.get("rate") == UTILITY
+    if by_utility:
+        parameters.pop("rate")  # known once the noise is
     with _line(text, where, "algorithm", _guilty(name, parameters)):
         algorithm, steps = build_algorithm(name, parameters, graph, file.steps, file.privacy)
     with _line(text, where, "steps" if steps < 1 else "graph"):
         check_schedule(algorithm, graph, steps)
+    with _line(text, where, *(("task", "kind") if file.privacy is None else ("privacy", "mechanism"))):
+        check_answers(algorithm, file.task.kind, file.privacy, file.task.bins)
     with _line(text, where, "privacy"):
-        privacy = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
+        privacy = None
+        if file.privacy is not None:
+            privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width)
+    if by_utility:
+        with _line(text, where, "algorithm", "rate"):
+            algorithm = with_utility_rate(algorithm, task, graph, steps, privacy)
     bad = [peer for peer in file.watch if not 0 <= peer < graph.n]
     with _line(text, where, "watch"):
         if bad:
             raise ConfigError(f"watch names peer {bad[0]}, but the peers are 0..{graph.n - 1}")
-    options = file.engine.model_dump(exclude={"name"})
-    engine: Engine = Bulk() if file.engine.name == "bulk" else Events(**options)
+    with _line(text, where, "engine", "fused"):
+        engine = build_engine(file)
     return Experiment(graph, task, algorithm, privacy, steps, engine, file, text)
 
 
@@ -109,29 +151,113 @@ def check_graph(graph: Graph | GraphSequence) -> None:
 
 
 def check_schedule(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int) -> None:
-    """Refuse schedules that do nothing or never converge."""
+    """Refuse schedules that do nothing, never converge, or leave peers out."""
+    schedule = algorithm.schedule
     if steps < 1:
         raise ConfigError("steps = 0: nobody would say anything; ask for at least one step")
-    if isinstance(graph, Graph) and isinstance(algorithm.schedule, Rounds | Walk) and not graph.validity().aperiodic:
+    if not isinstance(graph, Graph):
+        if not isinstance(schedule, Rounds):
+            kind = type(schedule).__name__.lower()
+            raise ConfigError(f"{algorithm.name()} needs one fixed graph for its {kind}, found {graph.name}; name one")
+        return
+    if isinstance(schedule, Walk):
+        check_walk(schedule, graph)
+    if isinstance(algorithm, FederatedADMM):
+        left = graph.n - len(algorithm.prepare(graph, steps).members)
+        if left:
+            raise ConfigError(
+                f"{left} of {graph.n} peers are no neighbors of the server {algorithm.server} in {graph.name} and would"
+                f" take no part; use star:{graph.n}, or another server"
+            )
+    drawn = isinstance(schedule, Rounds) or (isinstance(schedule, Walk) and schedule.order == "random")
+    if drawn and not graph.validity().aperiodic:
         raise ConfigError(
             f"the graph {graph.name} is bipartite and its peers give themselves no weight, so gossip swings for ever;"
             " use the weights plus=1"
         )
 
 
+def check_walk(walk: Walk, graph: Graph) -> None:
+    """Refuse a token that starts nowhere, and a ring that the graph does not have."""
+    if not 0 <= walk.first < graph.n:
+        raise ConfigError(f"the token starts at peer {walk.first}, but the peers are 0..{graph.n - 1}")
+    if walk.order != "ring" or walk.goes_round(graph):
+        return
+    missing = next(v for v in range(graph.n) if not graph.has_edge(v, (v + 1) % graph.n))
+    raise ConfigError(
+        f"in ring order every peer hands the token to the next one, but {graph.name} has no link between peers"
+        f" {missing} and {(missing + 1) % graph.n}; use a graph with the ring in it, such as ring:{graph.n}, or an"
+        " algorithm that walks at random"
+    )
+
+
+def check_answers(algorithm: Algorithm[Any], task: str, privacy: PrivacySection | None,
+                  bins: int | None = None) -> None:  # fmt: skip
+    """Histograms are counts of answers: randomized response, values with a single 1, and no other noise."""
+    counting = isinstance(algorithm, TokenHistogram)
+    if counting and task != "histogram":
+        raise ConfigError(f"token-histogram counts values, found a {task} task; use task.kind = \"histogram\"")
+    if privacy is None:
+        return
+    answers = privacy.mechanism == "randomized-response"
+    if counting and not answers:
+        raise ConfigError(
+            f"token-histogram counts answers given by randomized response, found {privacy.mechanism} noise; use"
+            ' privacy.mechanism = "randomized-response"'
+        )
+    if answers and task in PAIRS and bins is None:
+        raise ConfigError(f"randomized response tells one of several values: say into how many a {task} task is rounded"
+                          " with task.bins")  # fmt: skip
+    if answers and task != "histogram" and task not in PAIRS:
+        raise ConfigError(
+            f"randomized response tells one of several values and nothing else, found a {task} task; use"
+            ' task.kind = "histogram", or gaussian noise'
+        )
+
+
+def build_engine(file: ExperimentFile) -> Engine:
+    """The engine of the file; compiled paths are the bulk engine's."""
+    options = file.engine.model_dump(exclude={"name", "fused"})
+    if file.engine.name == "bulk":
+        return Bulk(fused=file.engine.fused)
+    if file.engine.fused:
+        raise ConfigError("fused paths have no latency, loss or churn; use engine.name = \"bulk\", or leave fused out")
+    return Events(**options)
+
+
 def build_task(section: TaskSection, peers: int, seed: int) -> Task:
+    fields = TaskSection.model_fields
+    strange = [key for key in sorted(PAIR_KEYS - PAIRS.get(section.kind, frozenset()))
+               if getattr(section, key) != fields[key].default]  # fmt: skip
+    if strange:
+        owners = " or ".join(kind for kind, keys in PAIRS.items() if strange[0] in keys)
+        raise ConfigError(f"task.{strange[0]} is of {owners} tasks, found a {section.kind} task; leave it out")
     if section.kind == "mean":
         if section.data is not None:
             raise ConfigError("a mean task draws uniform values of task.dim numbers; to average a file, use Python")
         return Mean.uniform(peers, section.dim, seed)
+    if section.kind == "histogram":
+        return histogram(peers, section.dim, section.data, section.label, seed)
     if section.data is None:
         raise ConfigError(f"a {section.kind} task needs data: a name of `bruit list data`, or a CSV or NPZ file")
+    if section.kind in PAIRS:
+        return build_pairs(section, section.data, peers, seed)
     kinds: dict[str, Any] = {"ridge": Ridge, "logistic": Logistic, "softmax": Softmax}
-    options = section.model_dump(exclude={"kind", "data", "split", "dim"})
+    options = section.model_dump(exclude={"kind", "data", "split", "dim", *PAIR_KEYS})
     if section.kind != "logistic":
         options.pop("derivative_clip")
     task: Task = kinds[section.kind].load(section.data, peers=peers, split=section.split, seed=seed, **options)
     return task
+
+
+def build_pairs(section: TaskSection, data: str, peers: int, seed: int) -> Task:
+    """A task about pairs of points: a statistic, or a loss to be learned."""
+    common: dict[str, Any] = {"peers": peers, "split": section.split, "seed": seed, "label": section.label,
+                              "owner": section.owner, "bins": section.bins}  # fmt: skip
+    if section.kind == "statistic":
+        return load_statistic(data, section.kernel, section.columns, low=section.low, high=section.high, **common)
+    return Pairwise.load(data, section.loss, standardize=section.standardize, rows=section.rows, test=section.test,
+                         components=section.components, **common)  # fmt: skip
 
 
 def build_algorithm(
@@ -157,28 +283,51 @@ def build_algorithm(
     return algorithm, steps
 
 
+def with_utility_rate(algorithm: Algorithm[Any], task: Task, graph: Graph | GraphSequence, steps: int,
+                      privacy: Mechanism | None) -> Algorithm[Any]:  # fmt: skip
+    """Walk SGD with the constant step of its utility statement, from declared constants only (walk:RW-7)."""
+    if not isinstance(algorithm, WalkSGD) or algorithm.decay:
+        raise ConfigError(f'rate = "{UTILITY}" is the constant step of walk-sgd; leave decay out, or give a number')
+    clip, sigma = (float("inf"), 0.0) if privacy is None else (privacy.clip, privacy.sigma)
+    known = declared_utility(task.constants(), graph, task.dim, clip=clip, sigma=sigma, bound=algorithm.bound,
+                             batch=algorithm.batch)  # fmt: skip
+    return replace(algorithm, rate=known.rate(steps - algorithm.burn_in - algorithm.flush))
+
+
+SIZES = {
+    "gaussian": ("sigma", "epsilon"), "laplace": ("scale", "epsilon"), "discrete-gaussian": ("sigma",),
+    "randomized-response": ("gamma", "epsilon"),
+}  # fmt: skip
+
+
 def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int,
-                  seed: int) -> Mechanism:  # fmt: skip
-    """The mechanism; for a target epsilon the least noise, given how often the algorithm releases."""
-    sizes = {"gaussian": ("sigma", "epsilon"), "laplace": ("scale", "epsilon"), "discrete-gaussian": ("sigma",)}
-    given = [key for key in ("sigma", "scale", "epsilon") if getattr(section, key) is not None]
-    allowed = sizes[section.mechanism]
+                  seed: int, dim: int = 1) -> Mechanism:  # fmt: skip
+    """The mechanism for values of `dim` numbers; for a target epsilon the least noise, given how often one releases."""
+    given = [key for key in ("sigma", "scale", "gamma", "epsilon") if getattr(section, key) is not None]
+    allowed = SIZES[section.mechanism]
     if len(given) != 1 or given[0] not in allowed:
         wanted = " or ".join(f"privacy.{key}" for key in allowed)
         found = " and ".join(f"privacy.{key}" for key in given) or "none of them"
         raise ConfigError(f"say how much {section.mechanism} noise exactly once, by {wanted}; found {found}")
+    if section.gamma is not None:
+        return RandomizedResponse(dim, section.gamma)
     if section.sigma is not None:
         kind = Gaussian if section.mechanism == "gaussian" else DiscreteGaussian
         return kind(clip=section.clip, sigma=section.sigma)
     if section.scale is not None:
         return Laplace(clip=section.clip, scale=section.scale)
     epsilon, count = float(section.epsilon or 0.0), releases(algorithm, graph, steps, seed)
+    if section.mechanism == "randomized-response":
+        return RandomizedResponse.of(dim, epsilon / count)  # answers compose by adding up
     if section.mechanism == "laplace":
         return Laplace(clip=section.clip).calibrate(epsilon, count)
     return Gaussian(clip=section.clip).calibrate(epsilon, section.delta, count)
 
 
 def releases(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, seed: int) -> int:
-    """How often the busiest peer releases, counted by running the algorithm on blank data."""
+    """How often the busiest peer releases, counted by running the algorithm on blank data; for federated ADMM with the
+    server's noise, how many models it makes, each of which costs everybody one release."""
+    if isinstance(algorithm, FederatedADMM) and algorithm.noise == "server":
+        return max(1, steps // 2)
     counted = rehearse(algorithm, graph, Gaussian(clip=1.0, sigma=1.0), steps, seed).facts().releases()
     return max(1, int(np.max(counted)))

@@ -15,11 +15,14 @@ import typer
 from bruit.attacks_cli import attack_app
 from bruit.audit_cli import audit
 from bruit.errors import BruitError, ConfigError, ConformanceError
+from bruit.gopa_cli import gopa_app
+from bruit.ldp_cli import ldp_app
 from bruit.peers_cli import network_app, peer_app
 from bruit.planning_cli import plan
 from bruit.privacy.guarantee import Status
-from bruit.statistics_cli import auc, ldp_app, mean
+from bruit.statistics_cli import auc, mean
 from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say
+from bruit.ui_cli import ui
 from bruit.whole_files import check_place, write_whole
 
 app = typer.Typer(
@@ -33,7 +36,9 @@ app.command()(plan)
 app.command()(audit)
 app.command()(auc)
 app.command()(mean)
+app.command()(ui)
 app.add_typer(ldp_app, name="ldp")
+app.add_typer(gopa_app, name="gopa")
 
 
 @app.command()
@@ -82,6 +87,7 @@ def sweep(
     experiment: Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")],
     vary: Annotated[list[str], typer.Option(help="key=value,value,...; give it several times for a grid.")] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds per setting.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time, each on its own core.")] = 1,
     delta: Delta = 1e-6,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
     quiet: Quiet = False,
@@ -97,7 +103,7 @@ def sweep(
     if output is not None:
         check_place(output)
     with Ticker(quiet or as_json, "sweeping") as ticker:
-        rows = run_sweep(experiment, vary, seeds, delta, ticker)
+        rows = run_sweep(experiment, vary, seeds, delta, ticker, jobs)
     if output is not None:
         to_csv(rows, output)
     if as_json:

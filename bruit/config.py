@@ -22,9 +22,9 @@ class Section(BaseModel):
 
 
 class TaskSection(Section):
-    """What the peers hold and want: mean | ridge | logistic | softmax."""
+    """What the peers hold and want: mean | ridge | logistic | softmax | histogram | statistic | pairwise."""
 
-    kind: Literal["mean", "ridge", "logistic", "softmax"]
+    kind: Literal["mean", "ridge", "logistic", "softmax", "histogram", "statistic", "pairwise"]
     data: str | None = None
     split: str = "iid"
     standardize: Literal["public", "none"] = "public"
@@ -36,6 +36,12 @@ class TaskSection(Section):
     l2: float = Field(0.0, ge=0)
     derivative_clip: float | None = Field(None, gt=0)
     dim: int = Field(1, ge=1)
+    kernel: str = "gini"
+    columns: list[str] = []
+    loss: str = "auc"
+    bins: int | None = Field(None, ge=2)
+    low: float = 0.0
+    high: float = 1.0
 
 
 class AlgorithmSection(BaseModel):
@@ -48,10 +54,11 @@ class AlgorithmSection(BaseModel):
 class PrivacySection(Section):
     """Noise by its size (sigma), or by what it must achieve (epsilon, delta) in the local view."""
 
-    mechanism: Literal["gaussian", "laplace", "discrete-gaussian"] = "gaussian"
+    mechanism: Literal["gaussian", "laplace", "discrete-gaussian", "randomized-response"] = "gaussian"
     clip: float = Field(1.0, gt=0)
     sigma: float | None = Field(None, gt=0)
     scale: float | None = Field(None, gt=0)
+    gamma: float | None = Field(None, gt=0, lt=1)
     epsilon: float | None = Field(None, gt=0)
     delta: float = Field(1e-6, gt=0, lt=1)
 
@@ -60,6 +67,7 @@ class EngineSection(Section):
     """bulk (instantaneous) or events (latency, loss, churn)."""
 
     name: Literal["bulk", "events"] = "bulk"
+    fused: bool = False
     latency: float = Field(0.0, ge=0)
     loss: float = Field(0.0, ge=0, lt=1)
     churn: float = Field(0.0, ge=0, lt=1)

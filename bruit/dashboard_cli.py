@@ -38,7 +38,8 @@ def show_pdf(folder: Path, path: Path, delta: float = 1e-6, quiet: bool = False)
     from bruit.dashboard.plots import Plots
     from bruit.result import load
 
-    written = Plots(load(folder), delta).pdf(path)
+    with Ticker(quiet, "accounting") as ticker:
+        written = Plots(load(folder), delta, ticker).pdf(path)
     if not quiet:
         say(f"wrote {written}")
     return written

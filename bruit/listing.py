@@ -36,16 +36,18 @@ def data() -> dict[str, str]:
 
 
 def mechanisms() -> dict[str, str]:
-    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
+    from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
 
-    kinds = {"gaussian": Gaussian, "laplace": Laplace, "discrete-gaussian": DiscreteGaussian}
+    kinds = {"gaussian": Gaussian, "laplace": Laplace, "discrete-gaussian": DiscreteGaussian,
+             "randomized-response": RandomizedResponse}  # fmt: skip
     return {name: first_line(kind) for name, kind in kinds.items()}
 
 
 def tasks() -> dict[str, str]:
-    from bruit.tasks import Logistic, Mean, Ridge, Softmax
+    from bruit.tasks import Logistic, Mean, Pairwise, Ridge, Softmax, Statistic, histogram
 
-    return {kind.__name__.lower(): first_line(kind) for kind in (Mean, Ridge, Logistic, Softmax)}
+    kinds = (Mean, Ridge, Logistic, Softmax, histogram, Statistic, Pairwise)
+    return {kind.__name__.lower(): first_line(kind) for kind in kinds}
 
 
 def experiments() -> dict[str, str]:

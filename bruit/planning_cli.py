@@ -72,8 +72,10 @@ def plan(
 def _show(about: dict[str, Any], quiet: bool) -> None:
     name, error = _predicted(about)
     most = "at most " if about["predicted"]["upper_bound"] else ""
-    say(f"{about['protocol']} on {about['graph']}: noise multiplier {about['noise_multiplier']:.4f}"
-        f" (sigma {about['sigma']:.4g}), {about['status']}")  # fmt: skip
+    much = "no Gaussian noise"
+    if about["noise_multiplier"] is not None:
+        much = f"noise multiplier {about['noise_multiplier']:.4f} (sigma {about['sigma']:.4g})"
+    say(f"{about['protocol']} on {about['graph']}: {much}, {about['status']}")
     say(f"  ({about['epsilon']:g}, {about['delta']:g})-DP at {about['level']} level for {about['protects']},"
         f" against {about['colluders']} peer(s)")  # fmt: skip
     say(f"  by {about['theorem']} ({about['spec']}); trusting: {about['trust']}")
@@ -90,7 +92,8 @@ def _show(about: dict[str, Any], quiet: bool) -> None:
     for column in ("protocol", "graph", "noise multiplier", name, "messages per peer", "status", "trust"):
         table.add_column(column)
     for row in about["alternatives"]:
-        table.add_row(row["protocol"], row["graph"], f"{row['noise_multiplier']:.4f}", f"{_predicted(row)[1]:.4g}",
+        noise = "-" if row["noise_multiplier"] is None else f"{row['noise_multiplier']:.4f}"
+        table.add_row(row["protocol"], row["graph"], noise, f"{_predicted(row)[1]:.4g}",
                       f"{row['messages_per_peer']:g}", row["status"], row["trust"])  # fmt: skip
     out.print(table)
     for protocol, why in about["not_applicable"].items():

@@ -9,6 +9,8 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
+from bruit.communication import communication
+from bruit.expected import Expectation, expected
 from bruit.privacy.account import Summary
 from bruit.result import Run
 
@@ -18,7 +20,9 @@ REFERENCES = {"alone": "each peer alone, sharing nothing", "central": "all data 
 def headline(run: Run) -> str:
     """What was run, in one sentence."""
     noise = "without privacy"
-    if run.privacy is not None:
+    if run.privacy is not None and run.privacy.gamma > 0:
+        noise = f"with randomized response, a uniform answer with chance {run.privacy.gamma:.4g}"
+    elif run.privacy is not None:
         noise = f"with {type(run.privacy).__name__} noise, sigma {run.privacy.sigma:.4g}"
     data = run.task.get("data")
     data = data.get("name", "data") if isinstance(data, dict) else str(run.task.get("task", "blank data"))
@@ -66,23 +70,43 @@ def privacy_notes(summary: Summary) -> str:
     return "\n".join(lines)
 
 
+def traffic(run: Run) -> str:
+    """How much was said, in one sentence."""
+    messages, sent = run.trace.messages, run.trace.bytes
+    each = f", {sent / messages:.4g} a message" if messages else ""
+    return f"{messages} messages, {sent} bytes of payload{each}"
+
+
 def show(console: Console, run: Run, summary: Summary) -> None:
     """The whole story on one screen."""
     console.print(Panel(escape(headline(run)), title="bruit", title_align="left", expand=False))
     scores = scores_table(run)
     if scores is not None:
         console.print(scores)
+    console.print(traffic(run), highlight=False)
     console.print(privacy_table(summary))
     console.print(privacy_notes(summary))
+    for sentence in beside(run):
+        console.print(escape(sentence), highlight=False)
+
+
+def beside(run: Run) -> list[str]:
+    """What else there is to say of a token: the utility bound, communicability and Katz beside the loss."""
+    utility, shape = expected(run), communication(run)
+    told = [utility.sentence()] if isinstance(utility, Expectation) else []  # why there is none is told in JSON
+    return told + ([] if shape is None else shape.sentences())
 
 
 def as_json(run: Run, summary: Summary) -> dict[str, Any]:
     """The same as plain data."""
     last = {name: run.metrics.last(name) for name in run.metrics.names()}
+    utility, shape = expected(run), communication(run)
     return {
         "peers": run.n, "graph": run.graph.name, "algorithm": run.algorithm.describe(), "steps": run.steps,
         "seed": run.seed, "engine": run.engine, "metrics": last, "references": run.references,
-        "messages": run.trace.messages, "privacy": summary_json(summary),
+        "messages": run.trace.messages, "bytes": run.trace.bytes, "privacy": summary_json(summary),
+        "utility": utility.plain() if isinstance(utility, Expectation) else utility,
+        "communication": None if shape is None else shape.plain(),
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ from bruit.whole_files import plain, to_json
 FORMAT, VERSION = "bruit-run", 1
 FILES = ("trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml")
 BEFORE = "before.run"
-COUNTS = ("messages", "refusals", "retransmissions", "missed")
+COUNTS = ("messages", "refusals", "retransmissions", "missed", "bytes")
 
 
 @dataclass
@@ -245,7 +245,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
     with np.load(folder / "trace.npz", allow_pickle=False) as stored:
         columns = {name: stored[name] for name in stored.files}
     graph = _graph_of(manifest["graph"], columns)
-    trace = trace_from(columns, graph.n, manifest["steps"], {name: manifest[name] for name in COUNTS})
+    trace = trace_from(columns, graph.n, manifest["steps"], {name: manifest.get(name, 0) for name in COUNTS})
     scores = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     rows = [{name: float(value) for name, value in row.items()} for row in scores["rows"]]
     references = {name: float(value) for name, value in scores["references"].items()}

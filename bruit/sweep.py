@@ -6,7 +6,10 @@ import csv
 import io
 import itertools
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,10 @@ from rich.table import Table
 from bruit.build import build
 from bruit.config import from_dict, read
 from bruit.errors import ConfigError
+from bruit.repeating import check_workers
 from bruit.whole_files import write_whole
+
+_Task = tuple[dict[str, Any], dict[str, Any], str, float]  # what was varied, the experiment, its name, delta
 
 
 def parse_vary(texts: list[str]) -> list[tuple[str, list[Any]]]:
@@ -45,29 +51,57 @@ def _with(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
 
 
 def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
-          progress: Callable[[int, int], None] | None = None) -> list[dict[str, Any]]:  # fmt: skip
-    """All runs, in order; every row names its setting, seed, final metrics and epsilons."""
+          progress: Callable[[int, int], None] | None = None, jobs: int = 1) -> list[dict[str, Any]]:  # fmt: skip
+    """All runs, in order; every row names its setting, seed, final metrics and epsilons. `jobs` run at the same time.
+
+    More than one job takes processes, each of which imports bruit once: a script that sweeps so needs the usual
+    `if __name__ == "__main__":`.
+    """
     _, text = read(experiment)
     content, grid = tomllib.loads(text), parse_vary(vary)
     combinations = list(itertools.product(*(values for _, values in grid)))
-    rows = []
-    for number, (values, seed) in enumerate(itertools.product(combinations, range(seeds))):
+    tasks = []
+    for values, seed in itertools.product(combinations, range(seeds)):
         changed = {**content, "seed": int(content.get("seed", 0)) + seed}
         for (key, _), value in zip(grid, values, strict=True):
             changed = _with(changed, key, value)
-        result = build(from_dict(changed, where=experiment)).run()
-        summary = result.summary(delta)
-        rows.append(
-            {key: value for (key, _), value in zip(grid, values, strict=True)}
-            | {"seed": changed["seed"]}
-            | {name: result.metrics.last(name) for name in result.metrics.names()}
-            | result.references
-            | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
-            | {"epsilon_local": summary.local_epsilon, "delta": delta, "status": summary.status}
-        )
-        if progress is not None:
-            progress(number + 1, len(combinations) * seeds)
+        named = {key: value for (key, _), value in zip(grid, values, strict=True)}
+        tasks.append((named, changed, experiment, delta))
+    rows = []
+    with _rows(tasks, check_workers(jobs)) as found:
+        for row in found:
+            rows.append(row)
+            if progress is not None:
+                progress(len(rows), len(tasks))
     return rows
+
+
+@contextmanager
+def _rows(tasks: list[_Task], jobs: int) -> Iterator[Iterator[dict[str, Any]]]:
+    """The rows of all runs as they are done, in order; what was not begun when something fails is not begun at all."""
+    if jobs == 1 or len(tasks) < 2:
+        yield map(_row, tasks)
+        return
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn"))
+    try:
+        yield pool.map(_row, tasks)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _row(task: _Task) -> dict[str, Any]:
+    """One run and its row."""
+    named, changed, experiment, delta = task
+    result = build(from_dict(changed, where=experiment)).run()
+    summary = result.summary(delta)
+    return (
+        named
+        | {"seed": changed["seed"]}
+        | {name: result.metrics.last(name) for name in result.metrics.names()}
+        | result.references
+        | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
+        | {"epsilon_local": summary.local_epsilon, "delta": delta, "status": summary.status}
+    )
 
 
 def to_table(rows: list[dict[str, Any]]) -> Table:

@@ -35,15 +35,23 @@ def progress_bar(quiet: bool) -> Any:
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Steps a second."""
+
+        def render(self, task: Any) -> Text:
+            return Text("" if task.speed is None else f"{task.speed:.3g}/s")
 
     if quiet or not err.is_terminal:
         return None
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeElapsedColumn(),
         TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=err, transient=True,
     )  # fmt: skip
 

@@ -79,6 +79,7 @@ class Trace:
     refusals: int = 0
     retransmissions: int = 0
     missed: int = 0  # exchanges that some real peer went on without
+    bytes: int = 0  # of the payloads of these messages, without headers and repetitions
 
     def view(self, observers: frozenset[int]) -> View:
         missing = observers - self.watched
@@ -116,7 +117,7 @@ def _payloads(rows: list[Any]) -> dict[str, Any]:
 
 
 def trace_from(columns: Mapping[str, Any], peers: int, steps: int, counts: Mapping[str, int]) -> Trace:
-    """The trace that `Trace.columns` wrote; `counts` are its messages, refusals, retransmissions and misses."""
+    """The trace that `Trace.columns` wrote; `counts` are its messages, refusals, retransmissions, misses and bytes."""
     reads: list[dict[int, int]] = [{} for _ in range(int(columns["wakes"]))]
     for event, peer, number in columns["reads"].tolist():
         reads[event][peer] = number
@@ -131,7 +132,7 @@ def trace_from(columns: Mapping[str, Any], peers: int, steps: int, counts: Mappi
         peers, steps, Meetings(columns["time"], columns["a"], columns["b"]),
         Faults(columns["round"], columns["dead_a"], columns["dead_b"]), frozenset(columns["watched"].tolist()),
         received, reads, counts["messages"], counts["refusals"], counts["retransmissions"],
-        counts["missed"],
+        counts["missed"], counts.get("bytes", 0),
     )  # fmt: skip
 
 

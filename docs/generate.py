@@ -186,7 +186,7 @@ def value_name(kind: Any) -> str:
     options = [part for part in typing.get_args(kind) if part is not type(None)]
     if typing.get_origin(kind) is list:
         return f"{words[options[0]]}, several times"
-    return words[options[0] if options else kind]
+    return value_name(options[0]) if options else words[kind]
 
 
 # Graphs

@@ -9,7 +9,8 @@ import sys
 
 QUESTIONS = (
     "cold_start", "gossip_sgd", "averaging", "chebyshev", "meetings", "walk", "noise", "one_source", "exact_loss",
-    "peers", "reconstruction", "renoised", "walk_noise", "walk_pairs", "audit", "local_dp", "gopa", "report",
+    "peers", "reconstruction", "renoised", "walk_noise", "walk_pairs", "admm", "audit", "local_dp", "gopa",
+    "gosta", "two_party", "report", "ui", "personal",
 )  # fmt: skip
 
 

@@ -7,6 +7,9 @@ import time
 import numpy as np
 
 from benchmarks.timing import Answer, Goal, main
+from bruit.gopa.board import Board
+from bruit.gopa.participant import Participant
+from bruit.gopa.rehearsal import rehearse
 from bruit.gopa.seeds import KeyPair, pair_noise, round_key
 from bruit.gopa.simulation import simulate
 from bruit.gopa.terms import Terms
@@ -41,6 +44,14 @@ def per_neighbor(width: int, repeats: int) -> tuple[float, float]:
     return 1e3 * float(np.median(agree)), 1e3 * float(np.median(stream))
 
 
+def whole_protocol(peers: int, width: int) -> float:
+    """Milliseconds of CPU per neighbor of a participant: keys, confirmation, stream, masked value, all included."""
+    terms = Terms(0, peers, width, 1.0, 0.6, 35.0, peers - 1)
+    people = {u: Participant(u, (v for v in range(peers) if v != u), np.zeros(width), terms) for u in range(peers)}
+    found = rehearse(people, Board(terms))
+    return 1e3 * sum(found.seconds[u] for u in people) / (peers * (peers - 1))
+
+
 def measure(quick: bool = False) -> Answer:
     answer = Answer("GOPA: how fast are a large simulated round and real keys?", quick)
     peers, k, width = (500, 10, 100) if quick else (10_000, 20, 1000)
@@ -50,8 +61,11 @@ def measure(quick: bool = False) -> Answer:
     answer.add(f"{peers} users, k = {k}, d = {width}", seconds, "s")
     answer.add("agreeing on a seed, per neighbor", agree, "ms")
     answer.add(f"noise of {width} numbers from it, per neighbor", stream, "ms")
+    together = whole_protocol(10 if quick else 40, width)
+    answer.add(f"whole protocol with {width} numbers, per neighbor", together, "ms")
     answer.goals.append(Goal("a simulated round: s", seconds, 60))
     answer.goals.append(Goal("keys per neighbor, without the stream: ms", agree, 1))
+    answer.goals.append(Goal("the whole protocol per neighbor, the stream too: ms", together, 1 + stream))
     answer.goals.append(Goal("noise cancels to the bit (1: yes)", float(exact), 1, at_least=True))
     return answer
 

@@ -92,6 +92,13 @@ class Algorithm(ABC, Generic[State]):
         """The state after these peers woke in this order, reading data through the door."""
         return None
 
+    def fused_points(self, state: State, graph: Graph, steps: int, door: Door, dice: Dice) -> tuple[State, int] | None:
+        """The state after all exchanges of an algorithm whose peers pass points on, and how many they were.
+
+        For such algorithms everything after `start` is public: draws, exchanges, and what the door says of pairs.
+        """
+        return None
+
     def guarantees(self) -> tuple[Theorem, ...]:
         """Theorems on this algorithm's views, sharpest first; local DP always comes last by itself."""
         return ()

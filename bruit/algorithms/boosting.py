@@ -5,15 +5,17 @@
 
 A message is not a model: it says which predictor was taken and with which sign, and neighbors rebuild the model, whose
 steps are public. It repeats the last `memory` choices, so that one unread or lost is made good; if more are missing,
-what the copy lacks fades with the steps that follow, as (missed step / step)^2.
+what the copy lacks fades with the steps that follow, as (missed step / step)^2. Among K predictors a choice takes
+ceil(log2(2 K + 1)) bits, so a message is ceil(memory log2(2 K + 1) / 8) bytes and the number of steps, 8 bytes.
 Learns: the minimizer of sum_u d_u c_u f_u(x_u) + (coupling/2) sum_{u<v} w_uv |x_u - x_v|^2 over |x_u|_1 <= radius.
 Shows: its last choices, to each neighbor.  Spec: perso:PERSO-6; Zantedeschi, Bellet and Tommasi 2020, arXiv:1901.08460.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
@@ -24,17 +26,34 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 
+Packed = NDArray[np.uint8]
+
 
 class Choices(NamedTuple):
-    """What a peer says: predictor k with sign s is s (k + 1), the latest first; 0 is no choice yet."""
+    """What a peer says: its last choices, the latest first, bit by bit, and how many it made."""
 
-    taken: Ints  # (n, memory)
+    packed: Packed  # (n, bytes)
     steps: Ints  # (n,)
+
+
+def pack(taken: Ints, predictors: int) -> Packed:
+    """Choices -K..K as bits, one after the other: predictor k with sign s is s (k + 1), 0 is no choice yet."""
+    width = (2 * predictors).bit_length()
+    bits = (taken + predictors)[:, :, None] >> np.arange(width) & 1
+    return np.packbits(bits.astype(np.uint8).reshape(len(taken), -1), axis=1)
+
+
+def unpack(packed: Packed, predictors: int, memory: int) -> Ints:
+    """The choices again; what no honest peer packs becomes the last predictor  # (n, memory)."""
+    width = (2 * predictors).bit_length()
+    bits = np.unpackbits(packed, axis=1, count=memory * width).reshape(len(packed), memory, width)
+    codes: Ints = bits.astype(np.int64) @ (1 << np.arange(width))
+    return np.minimum(codes, 2 * predictors) - predictors
 
 
 class State(NamedTuple):
     model: Array  # (n, d)
-    taken: Ints  # (n, memory)
+    taken: Ints  # (n, memory) predictor k with sign s is s (k + 1), the latest first; 0 is no choice yet
     steps: Ints  # (n,)
     copy: Slots  # (copies, d) the models of the neighbors, rebuilt
     heard: Slots  # (copies, 1) how many of their steps are in it
@@ -64,7 +83,7 @@ class Boosting(Algorithm[State]):
         return State(home.zeros(), none, np.zeros(lanes, np.int64), home.slots(), home.slots(1))
 
     def emit(self, state: State, edges: Edges) -> Message:
-        return edges.broadcast(Choices(state.taken, state.steps))
+        return edges.broadcast(Choices(pack(state.taken, state.model.shape[1]), state.steps))
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         copy, heard = self._rebuild(state, inbox)
@@ -88,7 +107,9 @@ class Boosting(Algorithm[State]):
     def _rebuild(self, state: State, inbox: Inbox) -> tuple[Slots, Slots]:
         """The neighbors' models, brought up to what they said last."""
         said = inbox.rows
-        taken, steps = inbox.copies(said.taken).astype(np.int64), inbox.copies(said.steps).astype(np.int64)
+        packed = cast(Packed, inbox.copies(said.packed))
+        taken = unpack(packed, state.model.shape[1], self.memory)
+        steps = inbox.copies(said.steps).astype(np.int64)
         models, known = state.copy.rows.copy(), state.heard.rows[:, 0].astype(np.int64)
         reach = np.maximum(known, steps - self.memory)  # steps before this one are told no more: only their length is
         models *= ((known + 1.0) * (known + 2.0) / ((reach + 1.0) * (reach + 2.0)))[:, None]

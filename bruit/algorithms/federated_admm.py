@@ -6,8 +6,11 @@ One iteration takes two rounds: the server speaks, then the peers do. The server
 star, say) and takes part like the others; its neighbors and itself are the federation. `participants` of them are drawn
 in each iteration, all by default, from randomness that everybody shares. Peers send the dual rather than its change:
 a lost message is made good by the next one. What passes the door is the gradient of the envelope at 2 z - u_i.
+With all participants it is the centralized algorithm. With `noise` = "server" the server is trusted: peers tell it
+exact duals, and it adds fresh noise to their mean before each model, as large as hides one clipped dual.
 Learns: the minimizer of (1/n) sum_i f_i + r, r = `l1` |x|_1 + (`l2`/2) |x|^2 within +-`bound`.  Shows: u_i to the
-server, z to all peers.  Spec: walk:ADMM-6, corrected (mean and z kept apart), ADMM-10; arXiv:2302.12559.
+server, z to all peers.  Spec: walk:ADMM-5 (V3, V4), ADMM-6, corrected (mean and z kept apart), ADMM-10;
+arXiv:2302.12559.
 """
 
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ from bruit.fixed_points.consensus_admm import check_length
 from bruit.fixed_points.iteration import check_relaxation
 from bruit.fixed_points.regularizers import Regularizer, penalty
 from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.network.server_admm import ModelsTold, NoisyModels, mean_noise
+from bruit.privacy.network.theorem import Theorem
 
 
 class State(NamedTuple):
@@ -45,6 +50,7 @@ class FederatedADMM(Algorithm[State]):
     l2: float = 0.0
     bound: float | None = None
     server: int = 0
+    noise: str = "peers"
 
     def __post_init__(self) -> None:
         check_length(self.gamma)
@@ -52,6 +58,10 @@ class FederatedADMM(Algorithm[State]):
         penalty(self.l1, self.l2, self.bound)
         if self.participants is not None and self.participants < 1:
             raise ConfigError(f"federated-admm needs at least 1 participant, found {self.participants}")
+        if self.noise not in ("peers", "server"):
+            raise ConfigError(f"noise is added by the 'peers' or by the 'server', found noise = {self.noise!r}")
+        if self.noise == "server" and self.relaxation == 1:
+            raise ConfigError("at relaxation 1 duals move without limit: no noise at the server hides one; lower it")
 
     @property
     def regularizer(self) -> Regularizer:
@@ -89,12 +99,16 @@ class FederatedADMM(Algorithm[State]):
         told = home.clock % 2 == 1  # the rounds in which the server speaks: 1, 3, ...; it hears in 2, 4, ...
         model, known = self._told(state, inbox, home)
         taking = told & known & self._drawn(home) & ~home.last
-        slope = home.envelope_gradient(2 * model - state.dual, self.gamma, where=taking)
+        level = 1.0 if self.noise == "peers" else 0.0
+        slope = home.envelope_gradient(2 * model - state.dual, self.gamma, where=taking, noise=level)
         change = 2 * self.relaxation * (model - state.dual - self.gamma * slope)
         dual = np.where(taking[:, None], state.dual + change, state.dual)
         heard = self._heard(state.heard, inbox, home)
         mean = (dual + heard.sums()) / len(home.public.members)
         fresh = (home.ids == self.server) & ~told
+        if self.noise == "server" and home.sigma:
+            spread = mean_noise(len(home.public.members), self.gamma, home.sigma, self.relaxation)
+            mean = home.mask(mean, spread, where=fresh)
         model = np.where(fresh[:, None], self.regularizer.prox(mean, self.gamma), model)
         return State(model, dual, heard)
 
@@ -124,3 +138,8 @@ class FederatedADMM(Algorithm[State]):
 
     def estimate(self, state: State) -> Array:
         return state.model
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        if self.noise == "server":
+            return (NoisyModels(self.server, self.gamma, self.relaxation),)
+        return (ModelsTold(self.server, self.relaxation),)

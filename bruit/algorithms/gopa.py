@@ -44,7 +44,10 @@ class Public(NamedTuple):
 @dataclass(frozen=True)
 class Gopa(Algorithm[State]):
     ratio: float = 10.0
-    simulated_only: ClassVar[str] = "neighbors must agree on keys for their canceling noise, and real peers do not yet"
+    simulated_only: ClassVar[str] = (
+        "neighbors must agree on keys for their canceling noise, which is not offered for the rounds of an algorithm;"
+        " between real peers use `bruit mean --peers`"
+    )
 
     def __post_init__(self) -> None:
         if not (self.ratio > 0 and math.isfinite(self.ratio)):

@@ -16,7 +16,7 @@ import numpy as np
 
 from bruit.algorithms.messages import Edges, Slots
 from bruit.arrays import Array, Bools, Ints
-from bruit.errors import ConfigError, LocalProtocolError
+from bruit.errors import ConfigError, LocalProtocolError, PrivacyError
 from bruit.mechanisms.mechanism import Mechanism
 from bruit.privacy.events import Exact, Mask
 from bruit.privacy.ledger import Budget, Ledger
@@ -78,9 +78,23 @@ class Door(ABC):
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         """The peers' proximal points, released  # (lanes, dim)."""
 
-    def envelope_gradient(self, at: Address, x: Array, rho: Array) -> Array:
-        """The gradients of the peers' Moreau envelopes, (x - prox(x)) / rho, released  # (lanes, dim)."""
+    def envelope_gradient(self, at: Address, x: Array, rho: Array, level: float = 1.0) -> Array:
+        """The gradients of the peers' Moreau envelopes, (x - prox(x)) / rho, released  # (lanes, dim).
+
+        `level` is the fraction of the mechanism's noise, 0 for none."""
         raise LocalProtocolError("this door answers no proximal questions")
+
+    def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
+        """How far so many gradient steps on the peers' own records lead from x, released  # (lanes, dim)."""
+        raise LocalProtocolError("this door takes no gradient steps of its own")
+
+    def pair_value(self, x: Array, y: Array) -> Array:
+        """What the task computes from two points that were shown; reads no record  # (lanes, dim)."""
+        raise LocalProtocolError("this door answers no questions about pairs of points")
+
+    def pair_gradient(self, models: Array, x: Array, y: Array) -> Array:
+        """The gradient of the task's loss of a pair of shown points; reads no record  # (lanes, dim)."""
+        raise LocalProtocolError("this door answers no questions about pairs of points")
 
     @abstractmethod
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
@@ -150,6 +164,13 @@ class TaskDoor(Door):
             return mechanism.bare(raw, at.ids)
         return mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
 
+    def _refuse_unmeasured(self, what: str) -> None:
+        """Noise that clips nothing is true for the answers its sensitivities were derived for, and no others."""
+        if self.mechanism is not None and self.mechanism.unclipped:
+            raise PrivacyError("the noise was measured by how far one record moves a full gradient or a fitted model,"
+                               f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
+                               " gradients")  # fmt: skip
+
     def _silence(self, at: Address, width: int) -> Array:
         """The budget is spent: the full noise, which others' guarantees may rely on, and no data."""
         if self.mechanism is None:
@@ -170,14 +191,28 @@ class TaskDoor(Door):
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         if batch is None:
             return self._release(at, self.task.gradient(at.ids, x))
+        self._refuse_unmeasured("the gradient of sampled records")
         draws = self.dice.uniform("records", at.ids, at.steps, at.use, batch, self.run)
         return self._release(at, self.task.gradient_sampled(at.ids, x, draws))
 
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
+        self._refuse_unmeasured("a proximal step")
         return self._release(at, self._points(at, x, rho))
 
-    def envelope_gradient(self, at: Address, x: Array, rho: Array) -> Array:
-        return self._release(at, (x - self._points(at, x, rho)) / rho[:, None])
+    def envelope_gradient(self, at: Address, x: Array, rho: Array, level: float = 1.0) -> Array:
+        return self._release(at, (x - self._points(at, x, rho)) / rho[:, None], level)
+
+    def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
+        self._refuse_unmeasured("the change of a model after local steps")
+        y, draws = x, np.zeros((len(at.ids), 0))
+        if batch is not None:
+            draws = self.dice.uniform("records", at.ids, at.steps, at.use, batch * count, self.run)
+        for k in range(count):
+            if batch is None:
+                y = y - rate * self.task.gradient(at.ids, y)
+            else:
+                y = y - rate * self.task.gradient_sampled(at.ids, y, draws[:, k * batch : (k + 1) * batch])
+        return self._release(at, y - x)
 
     def _points(self, at: Address, x: Array, rho: Array) -> Array:
         """The exact proximal points, which stay behind the door."""
@@ -186,6 +221,12 @@ class TaskDoor(Door):
             rows = rho == level
             points[rows] = self.task.prox(at.ids[rows], x[rows], float(level))
         return points
+
+    def pair_value(self, x: Array, y: Array) -> Array:
+        return self.task.pair_value(x, y, self.gamma)
+
+    def pair_gradient(self, models: Array, x: Array, y: Array) -> Array:
+        return self.task.pair_gradient(models, x, y, self.gamma)
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         return query(self.task, at.ids)
@@ -297,14 +338,36 @@ class Home:
         levels = np.broadcast_to(np.asarray(rho, np.float64), (len(self.ids),))
         return self._masked(where, lambda at, rows: self._door.prox(at, x[rows], levels[rows]))
 
-    def envelope_gradient(self, x: Array, rho: float | Array, where: Bools | None = None) -> Array:
+    def envelope_gradient(
+        self, x: Array, rho: float | Array, where: Bools | None = None, noise: float = 1.0
+    ) -> Array:
         """(x - prox(x)) / rho, the gradient of the peer's own loss at its proximal point, through the door.
 
         The clip of the mechanism is the Lipschitz constant L it enforces, as for `gradient`: x - prox(x) is cut to norm
         rho L (walk:ADMM-10). If x is known to who sees the answer, replacing the records moves it by at most 2 L.
+        `noise` is the fraction of the mechanism's noise, as for `value`.
         """
+        if noise < 0:
+            raise ConfigError(f"a release carries a fraction >= 0 of the noise, found {noise}")
         levels = np.broadcast_to(np.asarray(rho, np.float64), (len(self.ids),))
-        return self._masked(where, lambda at, rows: self._door.envelope_gradient(at, x[rows], levels[rows]))
+        return self._masked(where, lambda at, rows: self._door.envelope_gradient(at, x[rows], levels[rows], noise))
+
+    def descent(
+        self, x: Array, rate: float, count: int, batch: int | None = None, where: Bools | None = None
+    ) -> Array:
+        """Where `count` gradient steps on the peer's own records lead, minus x: one release, through the door.
+
+        The mechanism clips the whole change, so the steps inside may be anything (perso:FL-2).
+        """
+        return self._masked(where, lambda at, rows: self._door.descent(at, x[rows], rate, count, batch))
+
+    def pair_value(self, x: Array, y: Array) -> Array:
+        """The task's h(x, y) of two points that `value` released somewhere: post-processing, no ledger line."""
+        return self._door.pair_value(x, y)
+
+    def pair_gradient(self, models: Array, x: Array, y: Array) -> Array:
+        """The gradient of the task's loss of two released points at the peer's model: post-processing as well."""
+        return self._door.pair_gradient(models, x, y)
 
     def keep(self, query: Callable[[Task, Ints], Array]) -> Array:
         """A raw answer for a state field listed in `private`: it never leaves and costs nothing."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -115,6 +116,12 @@ def join(states: list[S]) -> S:
     return type(first)(*(join(list(column)) for column in columns))
 
 
+def row_bytes(rows: Rows) -> int:
+    """Bytes of the payload of one message, its arrays as they travel: eight a number, one a truth value or byte."""
+    parts = (rows,) if isinstance(rows, np.ndarray) else rows
+    return sum(part.dtype.itemsize * prod(part.shape[1:]) for part in parts)
+
+
 class Message(NamedTuple):
     """What `emit` returns: one row per sender (a broadcast) or one row per message copy."""
 
@@ -172,6 +179,12 @@ class Links:
         start = np.concatenate(([0], np.cumsum(graph.degrees)))
         senders = matrix.indices[off].astype(np.int64)
         return cls(np.arange(graph.n), start, senders, senders, matrix.data[off], graph.self_weights(), matrix)
+
+    @classmethod
+    def alone(cls, n: int) -> Links:
+        """Nobody hears anybody: what fused walks begin with, since a token asks for no slots."""
+        none = np.zeros(0, np.int64)
+        return cls(np.arange(n), np.zeros(n + 1, np.int64), none, none, np.zeros(0), np.ones(n))
 
     @classmethod
     def of_peer(cls, graph: Graph, peer: int) -> Links:

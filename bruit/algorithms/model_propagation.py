@@ -20,6 +20,8 @@ from bruit.algorithms.neighborhood import Standing, around, check_coupling, stan
 from bruit.algorithms.schedules import Wakes
 from bruit.arrays import Array
 from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.network.arrived import Arrived
+from bruit.privacy.network.theorem import Theorem
 
 
 class State(NamedTuple):
@@ -39,6 +41,9 @@ class ModelPropagation(Algorithm[State]):
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Standing:
         return standing(self.confidences, None, graph)
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        return (Arrived(),)
 
     def start(self, home: Home) -> State:
         local = home.value(where=home.public.confidence[home.ids] > 0)

@@ -23,6 +23,8 @@ from bruit.algorithms.schedules import Wakes
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.network.arrived import Arrived
+from bruit.privacy.network.theorem import Theorem
 
 
 class State(NamedTuple):
@@ -53,6 +55,9 @@ class Personalized(Algorithm[State]):
         if not bool((allowed >= 0).all()):
             raise ConfigError(f"a peer cannot update {allowed.min():g} times; give updates >= 0")
         return Public(standing(self.confidences, self.smoothness, graph), allowed)
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        return (Arrived(),)
 
     def start(self, home: Home) -> State:
         return State(home.beginning(), np.zeros(len(home.ids), np.int64))

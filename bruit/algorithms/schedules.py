@@ -12,6 +12,7 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from bruit.randomness import Dice
 from bruit.trace import Meetings
 
 SHEET = 1024  # activations whose draws share one address
+_LAWS: WeakKeyDictionary[Graph, Array] = WeakKeyDictionary()  # twenty walks on one graph need its law once
+_ALIKE: WeakKeyDictionary[Graph, bool] = WeakKeyDictionary()
 
 
 class Schedule(ABC):
@@ -167,18 +170,22 @@ class Walk(Schedule):
                 around.append(_successor(graph, around[-1]))
             return np.array(around[:steps], np.int64)
         uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), self.token)[:, 0]
+        if all_alike(graph):
+            path = np.empty(steps, np.int64)
+            path[:1], path[1:] = self.first, np.minimum(np.ceil(uniform * graph.n) - 1, graph.n - 1)  # draws are > 0
+            return path
         if steps > 10_000:
             from bruit.kernels.walk import visits
 
             matrix = graph.weights
             return np.asarray(visits(matrix.indptr, matrix.indices, row_cumulative(graph), uniform, self.first))
         law = row_cumulative(graph)
-        path = [self.first]
+        visited = [self.first]
         for draw in uniform[: max(steps - 1, 0)]:
-            low, high = graph.weights.indptr[path[-1]], graph.weights.indptr[path[-1] + 1]
+            low, high = graph.weights.indptr[visited[-1]], graph.weights.indptr[visited[-1] + 1]
             entry = min(low + int(np.searchsorted(law[low:high], draw)), high - 1)
-            path.append(int(graph.weights.indices[entry]))
-        return np.array(path[:steps], np.int64)
+            visited.append(int(graph.weights.indices[entry]))
+        return np.array(visited[:steps], np.int64)
 
     def next(self, graph: Graph, at: int, hop_number: int, dice: Dice) -> int:
         """Where the holder of hop `hop_number` sends the token, from its own row alone; agrees with `path`."""
@@ -226,10 +233,22 @@ def activation_draws(dice: Dice, first: int, sheets: int) -> Array:
 
 
 def row_cumulative(graph: Graph) -> Array:
-    """Cumulative mixing weights within each row of the matrix, aligned with its entries."""
-    total = np.cumsum(graph.weights.data)
-    before = np.concatenate(([0.0], total))[graph.weights.indptr[:-1]]
-    return np.asarray(total - np.repeat(before, np.diff(graph.weights.indptr)))
+    """Cumulative mixing weights within each row of the matrix, aligned with its entries; kept as long as the graph."""
+    law = _LAWS.get(graph)
+    if law is None:
+        total = np.cumsum(graph.weights.data)
+        before = np.concatenate(([0.0], total))[graph.weights.indptr[:-1]]
+        law = _LAWS[graph] = np.asarray(total - np.repeat(before, np.diff(graph.weights.indptr)))
+    return law
+
+
+def all_alike(graph: Graph) -> bool:
+    """Whether a token goes from everybody to everybody with the same chance, so that a walk needs no weights at all."""
+    if len(graph.weights.data) != graph.n**2:
+        return False
+    if graph not in _ALIKE:
+        _ALIKE[graph] = bool(graph.weights.data.min() == graph.weights.data.max())
+    return _ALIKE[graph]
 
 
 def hop(graph: Graph, at: Ints, uniform: Array) -> Ints:

@@ -10,18 +10,26 @@ whom it visits.  Spec: walk:ADMM-7, corrected (zhat and z kept apart), ADMM-10; 
 """
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
+from bruit.algorithms import walk_compiled
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import Home
+from bruit.algorithms.home import Door, Home, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.fixed_points.consensus_admm import check_length
 from bruit.fixed_points.iteration import check_relaxation
 from bruit.fixed_points.regularizers import Regularizer, penalty
 from bruit.graphs import Graph, GraphSequence
+from bruit.tasks import Logistic, Ridge
+from bruit.tasks.newton import TOLERANCE
+
+CHUNK = 1 << 17  # numbers of noise drawn at once: they stay in cache
 
 
 class State(NamedTuple):
@@ -70,5 +78,41 @@ class WalkADMM(Algorithm[State]):
         change = 2 * self.relaxation * (z - state.dual - self.gamma * slope)  # x - z with x = 2 z - u - gamma slope
         return State(token + change / home.public.peers, state.dual + change)
 
+    def fused_walk(self, state: State, path: Ints, door: Door) -> State:
+        """Proximal steps of ridge (closed form) and logistic tasks (Newton) in one compiled loop along the path."""
+        from bruit.kernels.admm import LOGISTIC, SQUARED, proximal_walk
+        from bruit.kernels.walk import contributions
+
+        private = walk_compiled.private_door(door)
+        task = self._fusible(private)
+        mechanism, n = private.mechanism, len(state.token)
+        token, dual, everywhere = state.token.copy(), state.dual.copy(), np.ones(len(path), bool)
+        _, step = contributions(path, np.zeros(n, np.int64), np.full(n, -1, np.int64), -1, 1)
+        clip, spacing = (inf, 0.0) if mechanism is None else (mechanism.clip, mechanism.spacing)
+        loss = (LOGISTIC if isinstance(task, Logistic) else SQUARED, _or_infinite(task.derivative_clip), task.l2)
+        start, features, targets = walk_compiled.flat(task.records)
+        lengths, limits = (self.gamma, self.relaxation, TOLERANCE), (self.l1, self.l2, _or_infinite(self.bound))
+        zhat = token[path[0]].copy() if len(path) else token[0]
+        hops = max(64, CHUNK // task.dim)
+        for begin in range(0, len(path), hops):
+            here = slice(begin, begin + hops)
+            noise = walk_compiled.noise_of(private, path[here], step[here], everywhere[here], everywhere[here])
+            bad = proximal_walk(path[here], noise, start, features, targets, token, dual, zhat, loss, lengths,
+                                limits, clip, spacing)  # fmt: skip
+            if bad >= 0:
+                where = f"of peer {path[begin + bad]} at hop {begin + bad}"
+                raise ConfigError(f"the proximal point {where} was not found to {TOLERANCE:g}; lower gamma or noise")
+        walk_compiled.record(private, path, step, everywhere, everywhere)
+        return State(token, dual)
+
+    def _fusible(self, door: TaskDoor) -> Ridge | Logistic:
+        if not isinstance(door.task, Ridge | Logistic):
+            raise ConfigError("the fused walk-admm is compiled for ridge and logistic tasks; run this one with Bulk()")
+        return door.task
+
     def estimate(self, state: State) -> Array:
         return self.regularizer.prox(state.token, self.gamma)
+
+
+def _or_infinite(bound: float | None) -> float:
+    return inf if bound is None else bound

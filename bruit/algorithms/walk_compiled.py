@@ -1,13 +1,29 @@
-"""What the compiled walk needs ahead of the model: noise of all hops, ledger lines, records in blocks of eight."""
+"""What compiled walks need ahead of the model: noise of all hops, ledger lines, records as the loops read them."""
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
-from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.home import Door, TaskDoor
 from bruit.arrays import Array, Bools, Ints
+from bruit.errors import ConfigError
 from bruit.privacy.events import Exact, Mask
 from bruit.tasks import Records
+
+_EIGHTS: WeakKeyDictionary[Records, tuple[Ints, Array]] = WeakKeyDictionary()  # twenty runs on one task need them once
+
+
+def private_door(door: Door) -> TaskDoor:
+    """The door of a walk that can be compiled, whatever the task; otherwise what stands in the way."""
+    if not isinstance(door, TaskDoor):
+        raise ConfigError("a fused walk reads the records of a task; run this one with Bulk()")
+    if door.budget is not None:
+        raise ConfigError("the fused walk does not look at a budget before each release; run this one with Bulk()")
+    if door.mechanism is not None and door.mechanism.norm != 2:
+        raise ConfigError(f"the fused walk clips in L2, found the {door.mechanism.kind} mechanism; use Bulk()")
+    return door
 
 
 def noise_of(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools) -> Array:
@@ -36,7 +52,14 @@ def record(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools) -> 
 
 
 def eights(records: Records) -> tuple[Ints, Array]:
-    """Every peer's records in blocks of eight, each multiplied by its label, as `logistic_steps` wants them."""
+    """Every peer's records in blocks of eight, each multiplied by its label; kept as long as the records."""
+    if records not in _EIGHTS:
+        _EIGHTS[records] = _eights(records)
+    return _EIGHTS[records]
+
+
+def _eights(records: Records) -> tuple[Ints, Array]:
+    """The blocks, as `logistic_steps` wants them."""
     counts = -(-records.sizes // 8)
     start = np.concatenate(([0], np.cumsum(counts)))
     signed = np.zeros((start[-1], records.columns, 8))
@@ -46,3 +69,14 @@ def eights(records: Records) -> tuple[Ints, Array]:
             labeled = block.features[rows, some] * block.targets[rows, some, None]  # padding is zero and stays zero
             signed[start[block.peers[rows]] + begin // 8, :, : labeled.shape[1]] = labeled.swapaxes(1, 2)
     return start, signed  # (n + 1,), (blocks, d, 8)
+
+
+def flat(records: Records) -> tuple[Ints, Array, Array]:
+    """Every peer's records one after the other, without padding: where each peer's begin, features, targets."""
+    start = np.concatenate(([0], np.cumsum(records.sizes)))
+    features, targets = np.empty((start[-1], records.columns)), np.empty(start[-1])
+    for block in records.blocks:
+        real = block.weights > 0
+        places = (start[block.peers][:, None] + np.arange(real.shape[1]))[real]
+        features[places], targets[places] = block.features[real], block.targets[real]
+    return start, features, targets  # (n + 1,), (records, p), (records,)

@@ -77,7 +77,7 @@ class WalkSGD(Algorithm[State]):
         return edges.broadcast(state.token)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        token, begun = inbox.only(), home.clock >= self.burn_in
+        token, begun = self._projected(inbox.only()), home.clock >= self.burn_in
         may = begun & (home.clock < home.public.horizon - self.flush) & (home.clock - state.latest >= self.rest)
         if self.cap is not None:
             may &= state.spent < self.cap
@@ -90,6 +90,8 @@ class WalkSGD(Algorithm[State]):
 
     def _rates(self, hops: Ints) -> Array:
         """The step sizes at these hops; none before the burn-in is over."""
+        if self.decay == 0:
+            return np.where(hops < self.burn_in, 0.0, self.rate)
         done = np.maximum(hops - self.burn_in, 0)
         return np.where(hops < self.burn_in, 0.0, self.rate / (1.0 + done) ** self.decay)
 
@@ -115,7 +117,7 @@ class WalkSGD(Algorithm[State]):
         slope = np.inf if task.derivative_clip is None else task.derivative_clip
         clip, spacing = (np.inf, 0.0) if mechanism is None else (mechanism.clip, mechanism.spacing)
         radius = np.inf if self.bound is None else self.bound
-        x = token[path[0]].copy() if len(path) else token[0]
+        x = self._projected(token[path[:1]])[0] if len(path) else token[0]
         hops = max(64, CHUNK // task.dim)
         for begin in range(0, len(path), hops):
             here = slice(begin, begin + hops)
@@ -145,15 +147,12 @@ class WalkSGD(Algorithm[State]):
 
     def _fusible(self, door: Door) -> tuple[TaskDoor, Logistic]:
         """The door and task of a walk that is compiled; otherwise what stands in the way."""
-        if not isinstance(door, TaskDoor) or not isinstance(door.task, Logistic):
+        private = walk_compiled.private_door(door)
+        if not isinstance(private.task, Logistic):
             raise ConfigError("the fused walk is compiled for logistic tasks; run this one with Bulk()")
-        if door.budget is not None:
-            raise ConfigError("the fused walk does not look at a budget before each release; run this one with Bulk()")
         if self.batch is not None:
             raise ConfigError(f"the fused walk reads all records of a peer, found batch = {self.batch}; use Bulk()")
-        if door.mechanism is not None and door.mechanism.norm != 2:
-            raise ConfigError(f"the fused walk clips in L2, found the {door.mechanism.kind} mechanism; use Bulk()")
-        return door, door.task
+        return private, private.task
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return (RealizedWalk(self.rate, self.decay, self.burn_in, self.published),)
+        return (RealizedWalk(self.rate, self.decay, self.burn_in, self.published, self.bound),)

@@ -49,20 +49,29 @@ class Linked:
 
 def link(first: Array, second: Array, noise: Responses | Mechanism, keep: float = 1.0) -> Linked:
     """The most likely matching of two batches of reports (users, attributes), of whole numbers or of real ones."""
-    from scipy.optimize import linear_sum_assignment
-
     one, two = np.asarray(first), np.asarray(second)
     if one.ndim != 2 or one.shape != two.shape or 0 in one.shape:
         raise ConfigError(f"two batches of reports need one shape (users, attributes), found {one.shape} and"
                           f" {two.shape}")  # fmt: skip
-    if len(one) > SIDES:
-        raise ConfigError(f"{len(one)} users make too many pairs to compare; link at most {SIDES} at a time")
+    check_size(len(one))
+    answers = _answer_odds(one, two, noise) if isinstance(noise, Responses) else number_odds(one, two, noise)
+    return matched(answers, keep)
+
+
+def check_size(users: int) -> None:
+    if users > SIDES:
+        raise ConfigError(f"{users} users make too many pairs to compare; link at most {SIDES} at a time")
+
+
+def matched(odds: Array, keep: float = 1.0) -> Linked:
+    """The matching with the largest sum of log-odds, when a user's data is kept with this probability."""
+    from scipy.optimize import linear_sum_assignment
+
     if not 0 <= keep <= 1:
         raise ConfigError(f"the chance that a user's data is the same in both reports is in [0, 1], found {keep}")
-    answers = _answer_odds(one, two, noise) if isinstance(noise, Responses) else _number_odds(one, two, noise)
     with np.errstate(divide="ignore"):
-        odds = np.logaddexp(answers + np.log(keep), np.log1p(-keep))
-    return Linked(np.asarray(linear_sum_assignment(np.maximum(odds, -1e6), maximize=True)[1], np.int64), odds)
+        mixed = np.logaddexp(odds + np.log(keep), np.log1p(-keep))
+    return Linked(np.asarray(linear_sum_assignment(np.maximum(mixed, -1e6), maximize=True)[1], np.int64), mixed)
 
 
 def _answer_odds(one: Array, two: Array, noise: Responses) -> Array:
@@ -78,14 +87,16 @@ def _answer_odds(one: Array, two: Array, noise: Responses) -> Array:
         both = np.concatenate((one[:, column], two[:, column]))
         told = np.bincount(both, minlength=noise.values) / len(both)
         prior = np.clip((told - other) / (truth - other), 1e-6, None)
-        prior /= prior.sum()
-        law = channel.T @ prior
-        table = np.log((channel * prior[:, None]).T @ channel) - np.log(np.outer(law, law))
-        odds += table[np.ix_(one[:, column], two[:, column])]
+        odds += pair_odds(channel[:, one[:, column]].T, channel[:, two[:, column]].T, prior / prior.sum())
     return odds
 
 
-def _number_odds(one: Array, two: Array, noise: Mechanism) -> Array:
+def pair_odds(one: Array, two: Array, prior: Array) -> Array:
+    """log sum_x p(x) P(y|x) P(y'|x) / (P(y) P(y')) from likelihoods (users, data), each up to a factor  # (n, n)."""
+    return np.asarray(np.log((one * prior) @ two.T) - np.log(np.outer(one @ prior, two @ prior)))
+
+
+def number_odds(one: Array, two: Array, noise: Mechanism) -> Array:
     """The same for real reports: each coordinate's data has a normal law, fitted to the reports, cut to the clip."""
     if noise.sigma <= 0:
         return np.where(np.abs(one[:, None, :] - two[None, :, :]).sum(axis=2) > 1e-12, -1e6, 0.0)
@@ -97,7 +108,7 @@ def _number_odds(one: Array, two: Array, noise: Mechanism) -> Array:
         prior = np.exp(-np.linspace(-4, 4, NODES) ** 2 / 2)
         prior /= prior.sum()
         a, b = _likelihood(one[:, column], nodes, noise), _likelihood(two[:, column], nodes, noise)
-        odds += np.log((a * prior) @ b.T) - np.log(np.outer(a @ prior, b @ prior))
+        odds += pair_odds(a, b, prior)
     return odds
 
 

@@ -23,15 +23,17 @@ from bruit.randomness import Replay
 
 Learner = Callable[[Bools, int], Array]
 Margin = Callable[[Array], Array]
+Progress = Callable[[int], None]
 
 
 class MembershipScore(NamedTuple):
-    """How good the attack was: accuracy of the sign, area under the curve, hits at 1 % false alarms; 0.5, 0.5 and 0.01
-    are what guessing gives."""
+    """How good the attack was: accuracy of the sign, area under the curve, hits at a low rate of false alarms (1 % if
+    nothing else is asked), and the gain of the sign: hits minus false alarms. Guessing gives 0.5, 0.5, the rate, 0."""
 
     accuracy: float
     auc: float
-    hits_at_1_percent: float
+    hits: float
+    gain: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Membership:
     def members(self) -> Bools:
         return self.odds > 0
 
-    def score(self, truth: Bools) -> MembershipScore:
+    def score(self, truth: Bools, false_alarms: float = 0.01) -> MembershipScore:
         """Compare with who really was inside."""
         from scipy.stats import rankdata
 
@@ -53,14 +55,30 @@ class Membership:
         inside, outside = self.odds[truth], self.odds[~truth]
         rank = rankdata(np.concatenate((outside, inside)))
         auc = (rank[len(outside):].sum() - inside.size * (inside.size + 1) / 2) / (inside.size * outside.size)
-        cut = np.quantile(outside, 0.99, method="higher")
-        return MembershipScore(float((self.members == truth).mean()), float(auc), float((inside > cut).mean()))
+        cut = np.quantile(outside, 1 - false_alarms, method="higher")
+        correct = float((self.members == truth).mean())
+        gain = float((inside > 0).mean() - (outside > 0).mean())
+        return MembershipScore(correct, float(auc), float((inside > cut).mean()), gain)
 
 
-def membership(
-    model: Array, learn: Learner, margin: Margin, candidates: int, shadows: int = 32, seed: int = 0
-) -> Membership:
-    """Which candidate records was this model (one or more rows) learned from?
+@dataclass(frozen=True, eq=False)
+class Shadows:
+    """Margins of every candidate under models whose records the attacker chose: what a model is compared with."""
+
+    margins: Array  # (shadows, candidates)
+    inside: Bools  # (shadows, candidates)
+    margin: Margin
+
+    def attack(self, model: Array) -> Membership:
+        """Which candidates was this model (one or more rows) learned from?"""
+        found = _margins(self.margin, model, self.margins.shape[1])
+        return Membership(_normal_odds(found, self.margins, self.inside))
+
+
+def shadow_runs(
+    learn: Learner, margin: Margin, candidates: int, shadows: int = 32, seed: int = 0, progress: Progress | None = None
+) -> Shadows:
+    """Learn `shadows` models, each on a random half of the candidates; every candidate is inside half of the time.
 
     learn(inside, seed) -> model: runs the algorithm with the candidates that are `inside` among its records, e.g.
         lambda inside, seed: br.run(algorithm, graph, task_of(inside), privacy=noise, steps=50, seed=seed).estimates[:1]
@@ -71,11 +89,20 @@ def membership(
     if candidates < 1:
         raise ConfigError(f"there is nothing to attack: {candidates} candidate records")
     inside = Replay(seed).words("shadows", np.arange(-(-shadows // 2)), 0, 0, candidates) & np.uint64(1) > 0
-    inside = np.concatenate((inside, ~inside))[:shadows]  # every record is inside half of the time
-    margins = np.stack([_margins(margin, learn(row, seed + 1 + number), candidates)
-                        for number, row in enumerate(inside)])  # fmt: skip
-    found = _margins(margin, model, candidates)
-    return Membership(_normal_odds(found, margins, inside))
+    inside = np.concatenate((inside, ~inside))[:shadows]
+    margins = np.empty(inside.shape)
+    for number, row in enumerate(inside):
+        margins[number] = _margins(margin, learn(row, seed + 1 + number), candidates)
+        if progress is not None:
+            progress(number + 1)
+    return Shadows(margins, inside, margin)
+
+
+def membership(
+    model: Array, learn: Learner, margin: Margin, candidates: int, shadows: int = 32, seed: int = 0
+) -> Membership:
+    """Which candidate records was this model (one or more rows) learned from? `learn` and `margin` as `shadow_runs`."""
+    return shadow_runs(learn, margin, candidates, shadows, seed).attack(model)
 
 
 def _margins(margin: Margin, model: Array, candidates: int) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -99,7 +99,7 @@ def audit(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence | str, mechanism: Mechanism | None, of: int,
     seen_by: int | Iterable[int] | None, steps: int, trials: int = 10_000, delta: float = 1e-6,
     confidence: float = CONFIDENCE, claimed: Guarantee | None = None, seed: int = 0, given: Trace | None = None,
-    dim: int = 1, target: float | None = None,
+    dim: int = 1, target: float | None = None, progress: Callable[[int, int], None] | None = None,
 ) -> Audit:  # fmt: skip
     """Try to refute what is claimed about peer `of` in the view of `seen_by` (a peer, a set, everybody else).
 
@@ -123,7 +123,8 @@ def audit(
     bounds = (1 + normal) * (1 if known is None else 2)
     each = 1 - (1 - confidence) / bounds
     _enough(trials, epsilon, delta, each, normal)
-    views = _joined(paired_views(algorithm, graph, mechanism, data, observers, steps, trials, seed, trace))
+    chunks = paired_views(algorithm, graph, mechanism, data, observers, steps, trials, seed, trace)
+    views = _joined(chunks if progress is None else _told(chunks, trials, progress))
     found, names = _bounds([] if known is None else [known], views, delta, each, normal)
     aim = target if target is not None else _aim(epsilon, _best(found) > epsilon)
     sentence = defence(rehearsal, data, of, observers, delta, aim, ours)
@@ -178,6 +179,15 @@ def _releases(mechanism: Mechanism, left: Array, right: Array, trials: int, seed
             seen = np.concatenate((seen, inside - np.rint(inside)), axis=1)
         sides.append(seen)
     return Views(*sides)
+
+
+def _told(chunks: Iterable[Views], trials: int, progress: Callable[[int, int], None]) -> Iterator[Views]:
+    """The chunks as they come, counted aloud."""
+    done = 0
+    for part in chunks:
+        done += len(part.left)
+        progress(done, trials)
+        yield part
 
 
 def _joined(chunks: Iterable[Views]) -> Views:

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Address, Door, Home
 from bruit.algorithms.messages import Edges, Inbox, Links, Message, put, take
-from bruit.algorithms.schedules import Pairs, Rounds, Walk
+from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.bulk import rows_of
 from bruit.engines.engine import Exchanges
@@ -70,8 +70,11 @@ class WatchedDoor(Door):
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         return self._kept(at.ids, self.inner.prox(at, x, rho))
 
-    def envelope_gradient(self, at: Address, x: Array, rho: Array) -> Array:
-        return self._kept(at.ids, self.inner.envelope_gradient(at, x, rho))
+    def envelope_gradient(self, at: Address, x: Array, rho: Array, level: float = 1.0) -> Array:
+        return self._kept(at.ids, self.inner.envelope_gradient(at, x, rho, level))
+
+    def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
+        return self._kept(at.ids, self.inner.descent(at, x, rate, count, batch))
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         return self.inner.keep(at, query)
@@ -148,9 +151,12 @@ class Crowd:
             self._rounds()
         elif isinstance(schedule, Pairs | Walk) and self.given is not None:
             (self._pairs if isinstance(schedule, Pairs) else self._walk)(self.given)
+        elif isinstance(schedule, Wakes) and self.given is not None:
+            self._wakes(self.given)
         else:
             kind = type(schedule).__name__.lower()
-            raise ConfigError(f"an audit repeats rounds, meetings or a walk; {self.algorithm.name()} follows {kind}")
+            raise ConfigError(f"an audit repeats rounds, meetings, a walk or wake-ups; {self.algorithm.name()} follows "
+                              f"{kind}")  # fmt: skip
         rows = [*self.watched.own, *self.heard]
         width = max((row.shape[1] for row in rows), default=self.door.dim)
         padded = [np.pad(row, ((0, 0), (0, width - row.shape[1]))) for row in rows]
@@ -237,6 +243,26 @@ class Crowd:
             edges = tiled(rows_of(static, place), copies, self.n).edges
             home = self._home(place, count[place], np.array([hop]), hop + 1 == len(path), edges)
             put(state, lanes + here, self.algorithm.absorb(before, inbox, home))
+
+    def _wakes(self, given: Trace) -> None:
+        """Observers hear what neighbors begin with, and then every neighbor that wakes."""
+        state, small, count = self._begin(), Links.of_graph(self._fixed()), np.zeros(self.n, np.int64)
+        latest = self._emit(state, tiled(small, self.copies, self.n).edges)
+        watching = np.isin(np.arange(self.n), self.observers)
+        near = {int(u) for v in self.observers for u in self._fixed().neighbors(v) if not watching[u]}
+        copies = np.arange(self.copies) * self.n
+        self.heard.extend(flat_rows(take(latest.rows, copies + u)) for u in sorted(near))
+        for u in given.meetings.a.tolist():
+            place, lanes = np.array([u]), copies + u
+            links = tiled(rows_of(small, place), self.copies, self.n)
+            inbox = Inbox(links, latest.rows, False, take(latest.rows, lanes))
+            count[u] += 1
+            home = self._home(place, count[place], count[place], False, links.edges)
+            after = self.algorithm.absorb(take(state, lanes), inbox, home)
+            put(state, lanes, after)
+            put(latest.rows, lanes, self._emit(after, links.edges).rows)
+            if u in near:
+                self.heard.append(flat_rows(take(latest.rows, lanes)))
 
     def _begin(self) -> Any:
         everybody, zero = np.arange(self.n), np.zeros(self.n, np.int64)

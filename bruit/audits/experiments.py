@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,7 @@ def hardest_pair(path: str | Path, status: Status = "proven", seed: int | None =
 def audit_experiment(
     path: str | Path, of: int, seen_by: int | Iterable[int] | None, trials: int = 10_000, delta: float = 1e-6,
     confidence: float = CONFIDENCE, status: Status = "proven", seed: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Audit:  # fmt: skip
     """Try to refute what is claimed, proven or published, for the protocol of an experiment file.
 
@@ -49,4 +50,4 @@ def audit_experiment(
                    evaluate_every=0)  # fmt: skip
         claimed = said.guarantee(of, watching, delta, status)
     return audit(made.algorithm, made.graph, made.privacy, of, watching, made.steps, trials, delta, confidence, claimed,
-                 chosen)  # fmt: skip
+                 chosen, progress=progress)  # fmt: skip

@@ -122,7 +122,10 @@ class _ScriptedDoor(SourceDoor):
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         return x - rho[:, None] * self._fresh(at.ids, True)
 
-    def envelope_gradient(self, at: Address, x: Array, rho: Array) -> Array:
+    def envelope_gradient(self, at: Address, x: Array, rho: Array, level: float = 1.0) -> Array:
+        return self._fresh(at.ids, True)
+
+    def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
         return self._fresh(at.ids, True)
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:

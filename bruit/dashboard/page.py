@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from bruit.dashboard.budget import budget
+from bruit.dashboard.communication import communication
 from bruit.dashboard.compare import Configuration, compare, of_story, of_sweep
 from bruit.dashboard.curves import curves
 from bruit.dashboard.distance import distance
@@ -85,8 +86,8 @@ def story_page(story: Story) -> str:
     links = tag("nav", tag("ul", *(tag("li", tag("a", text, href=f"#{name}")) for name, text in LINKS)),
                 aria_label="Sections")  # fmt: skip
     header = tag("header", tag("h1", f"Report of {story.name}"), _tiles(story), links)
-    parts = [words(story), curves(story), graph_map(story), distance(story), heat_map(story), budget(story),
-             observers(story), statement(story), findings(story), repeat(story)]  # fmt: skip
+    parts = [words(story), curves(story), graph_map(story), distance(story), communication(story), heat_map(story),
+             budget(story), observers(story), statement(story), findings(story), repeat(story)]  # fmt: skip
     return page(f"{story.name} - bruit", [header, tag("main", join(parts), id="main")])
 
 

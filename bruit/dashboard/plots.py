@@ -22,7 +22,7 @@ from bruit.dashboard.curves import score_chart
 from bruit.dashboard.distance import distance_chart
 from bruit.dashboard.layout import places
 from bruit.dashboard.numbers import FIGURES, distance, spending, to_csv, utility
-from bruit.dashboard.story import Story, tell
+from bruit.dashboard.story import Progress, Story, tell
 from bruit.errors import ConfigError
 from bruit.result import Run
 from bruit.whole_files import check_place, write_whole
@@ -48,12 +48,12 @@ def _matplotlib() -> tuple[Any, Any]:
 class Plots:
     """Figures of one run; the accounting is done once, when the first figure needs it."""
 
-    def __init__(self, run: Run, delta: float = 1e-6) -> None:
-        self._run, self._delta = run, delta
+    def __init__(self, run: Run, delta: float = 1e-6, progress: Progress | None = None) -> None:
+        self._run, self._delta, self._progress = run, delta, progress
 
     @cached_property
     def story(self) -> Story:
-        return tell(self._run, self._delta)
+        return tell(self._run, self._delta, self._progress)
 
     def utility(self) -> Any:
         """The score the task cares about over time, beside its references."""

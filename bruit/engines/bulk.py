@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bruit.algorithms.messages import Inbox, Links, Message, join, put, spans, take
+from bruit.algorithms.messages import Inbox, Links, Message, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
@@ -51,9 +51,9 @@ class Bulk(Engine):
 class _Redrawn(Trace):
     """A trace that keeps no meetings: they are functions of schedule and dice, and drawn again whenever asked for."""
 
-    def __init__(self, job: Job, messages: int) -> None:
+    def __init__(self, job: Job) -> None:
         self._job = job
-        super().__init__(job.n, job.steps, messages=messages)
+        super().__init__(job.n, job.steps)
 
     @property
     def meetings(self) -> Meetings:
@@ -92,26 +92,42 @@ class _Story:
         if job.progress is not None:
             job.progress(done, total, scores)
 
+    def count(self, messages: int, rows: Any) -> None:
+        """So many messages were sent, with such rows."""
+        self.trace.messages += messages
+        self.trace.bytes += messages * row_bytes(rows)
+
     def fused(self) -> Any:
         """The whole run by the compiled path of the algorithm; meetings are drawn again when somebody asks for them."""
         job, schedule = self.job, self.job.schedule
         graph = self.fusible()
-        links = Links.of_graph(graph)
+        links = Links.alone(job.n) if isinstance(schedule, Walk) else Links.of_graph(graph)  # walks: O(n), not O(edges)
         state, total = self.begin(links, last=isinstance(schedule, Rounds) and job.steps == 0), job.steps
-        if isinstance(schedule, Rounds):
+        first = take(job.algorithm.blank(state), ONE)
+        one = Links.of_meetings(ONE, ONE) if isinstance(schedule, Walk) else Links.of_peer(graph, 0)
+        said = job.algorithm.emit(first, one.edges).rows  # all messages have the size of this one
+        passed_on = job.algorithm.fused_points(state, graph, job.steps, job.door, job.dice)
+        if passed_on is not None:
+            state, total = passed_on
+            self.trace = self.trace if isinstance(schedule, Rounds) else _Redrawn(job)
+            self.count(total * (len(links.senders) if isinstance(schedule, Rounds) else 2), said)
+        elif isinstance(schedule, Rounds):
             state = job.algorithm.fused_rounds(state, graph, job.steps, self.public)
-            self.trace.messages = job.steps * len(links.senders)
+            self.count(job.steps * len(links.senders), said)
         elif isinstance(schedule, Walk):
             path = schedule.path(graph, job.steps, job.dice)
             state = job.algorithm.fused_walk(state, path, job.door)
-            self.trace = _Redrawn(job, int(np.count_nonzero(path[1:] != path[:-1])))
+            self.trace = _Redrawn(job)
+            self.count(int(np.count_nonzero(path[1:] != path[:-1])), said)
         elif isinstance(schedule, Wakes):
             woken = schedule.meetings(graph, job.steps, job.dice).a
             state, total = job.algorithm.fused_wakes(state, graph, woken, job.door), len(woken)
-            self.trace = _Redrawn(job, int(graph.degrees[woken].sum()))
+            self.trace = _Redrawn(job)
+            self.count(int(graph.degrees[woken].sum()), said)
         else:
             state, total = job.algorithm.fused_pairs(state, graph, job.steps, job.dice) or (None, 0)
-            self.trace = _Redrawn(job, 2 * total)
+            self.trace = _Redrawn(job)
+            self.count(2 * total, said)
         if state is None:
             raise ConfigError(f"{job.algorithm.name()} has no fused path; use Bulk()")
         self.tick(total, total, state)
@@ -143,7 +159,7 @@ class _Story:
         for number in range(steps):
             message = job.algorithm.emit(job.algorithm.blank(state), links.edges)
             inbox = deliver(links, message)
-            self.trace.messages += len(links.senders)
+            self.count(len(links.senders), message.rows)
             self.watch(number, inbox)
             last = number + 1 == steps
             following = links if last else exchanges.at(number + 1)
@@ -194,7 +210,7 @@ class _Story:
         swapped = np.concatenate((np.arange(len(a), len(lanes)), np.arange(len(a))))
         inbox = Inbox(links, take(said.rows, swapped), said.each, said.rows)
         count[lanes] += 1
-        self.trace.messages += len(lanes)
+        self.count(len(lanes), said.rows)
         if job.watch:
             self.watch_meetings(np.concatenate((clock, clock)), inbox)
         never = np.zeros(len(lanes), bool)
@@ -220,7 +236,7 @@ class _Story:
             own = job.algorithm.emit(job.algorithm.blank(before), links.edges)
             inbox = Inbox(links, said.rows, said.each, own.rows)
             count[here] += 1
-            self.trace.messages += int(source[0] != here[0])
+            self.count(int(source[0] != here[0]), said.rows)
             if job.watch:
                 self.watch_meetings(np.array([hop]), inbox)
             home = home_of(job, self.public, here, count[here], np.array([hop]), np.array([hop + 1 == steps]),
@@ -261,7 +277,7 @@ class _Story:
         if job.watch:
             self.watch(int(clock[0]), inbox)
         count[lanes] += 1
-        self.trace.messages += len(links.senders)
+        self.count(len(links.senders), latest.rows)
         never = np.zeros(len(lanes), bool)
         home = home_of(job, self.public, lanes, count[lanes], count[lanes], never, links.edges)
         after = job.algorithm.absorb(take(state, lanes), inbox, home)
@@ -277,6 +293,7 @@ class _Story:
             around = np.sort(np.append(links.senders, peer)).tolist()
             rows = join([said[other, int(count[peer]) if other == peer else versions[other]] for other in around])
             inbox = Inbox(links, rows, False, said[peer, int(count[peer])])
+            self.count(len(links.senders), rows)
             count[peer] += 1
             home = home_of(job, self.public, lane, count[lane], count[lane], np.array([False]), links.edges)
             after = job.algorithm.absorb(take(state, lane), inbox, home)

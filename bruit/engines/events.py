@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bruit.algorithms.messages import join, take
+from bruit.algorithms.messages import join, row_bytes, take
 from bruit.algorithms.schedules import Rounds, Wakes
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
@@ -154,7 +154,9 @@ class _World:
     def carry_out(self, now: float, peer: int, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Send):
-                self.trace.messages += int(effect.to != peer)
+                if effect.to != peer:
+                    self.trace.messages += 1
+                    self.trace.bytes += 0 if effect.envelope.row is None else row_bytes(effect.envelope.row)
                 self.send(now, peer, effect)
             elif isinstance(effect, WakeAt):
                 self.push(effect.time, peer, peer, None)

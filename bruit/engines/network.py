@@ -90,7 +90,8 @@ def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
     for host in hosts:
         job.ledger.extend(host.ledger)
     missed = sum(not miss.late for host in hosts for miss in host.missed)
-    trace = Trace(job.n, job.steps, messages=sum(host.payloads for host in hosts), missed=missed)
+    trace = Trace(job.n, job.steps, messages=sum(host.payloads for host in hosts), missed=missed,
+                  bytes=sum(host.payload_bytes for host in hosts))  # fmt: skip
     met = sorted((event[0] + host.origin, *event[1:]) for host in hosts for event in host.meetings)
     trace.meetings = Meetings(
         np.array([event[0] for event in met], np.float64), np.array([event[1] for event in met], np.int64),

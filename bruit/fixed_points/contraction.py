@@ -8,8 +8,26 @@ from __future__ import annotations
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.errors import ConfigError
 from bruit.fixed_points.iteration import Operator, check_state
 from bruit.randomness import Dice
+
+
+def declared_contraction(gamma: float, smoothness: float, convexity: float) -> float:
+    """tau of consensus ADMM whose losses are all that smooth and strongly convex: that of the reflection 2 prox - I.
+
+        max((gamma L - 1) / (gamma L + 1), (1 - gamma mu) / (1 + gamma mu))          (Giselsson and Boyd 2017)
+
+    The reflection of the consensus step is non-expansive, so the composition contracts as much.
+
+    >>> declared_contraction(0.5, 2.0, 0.5)
+    0.6
+    """
+    if not 0 < convexity <= smoothness:
+        found = f"smoothness {smoothness:g} and strong convexity {convexity:g}"
+        raise ConfigError(f"ADMM contracts for smoothness >= strong convexity > 0, found {found}; give the task an l2")
+    fast, slow = gamma * smoothness, gamma * convexity
+    return max((fast - 1) / (fast + 1), (1 - slow) / (1 + slow))
 
 
 def affine_contraction(operator: Operator, start: Array) -> float:

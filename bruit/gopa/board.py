@@ -32,6 +32,7 @@ from bruit.gopa.messages import (
 )
 from bruit.gopa.seeds import pair_noise
 from bruit.gopa.terms import Terms
+from bruit.graphs import Graph, from_edges
 from bruit.privacy.network.gopa import residual_variance
 
 Stage = Literal["new", "ready", "values", "openings", "closed"]
@@ -49,6 +50,12 @@ class Board:
         self.dropped: tuple[int, ...] = ()
         self.opened: dict[tuple[int, int], bytes] = {}
         self._answered: set[int] = set()
+
+    def graph(self) -> Graph:
+        """Who exchanged noise with whom, as both ends declared it: what the exact view is computed on."""
+        if self.stage in ("new", "ready"):
+            raise LocalProtocolError("the list of exchanges is not closed yet: there is no graph")
+        return from_edges(self.terms.peers, [(u, v) for u, others in self.partners.items() for v in others if u < v])
 
     def begin(self, now: float) -> list[Effect]:
         if self.stage != "new":

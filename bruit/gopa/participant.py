@@ -9,6 +9,9 @@ Two rules it keeps whatever it is sent:
    masked value it has seen, and never when too few peers are online: masked value and exchanges of one peer together
    would show its value behind its own noise alone.
 Messages may come in any order and more than once. Late keys are ignored; what nobody expects is a RemoteProtocolError.
+With `open` strangers are welcome while it is exchanging: whoever sends a key becomes a neighbor and is answered with
+one. If everybody begins with the k peers it picked itself (`bruit.gopa.picks`), the k-out graph is built and its keys
+are exchanged at once; since another picker may always come, it waits until its patience ends (perso:GOPA-1, GOPA-2).
 """
 
 from __future__ import annotations
@@ -63,11 +66,15 @@ class Participant:
     """One peer in one round; drive it with `begin`, `receive` and `wake`."""
 
     def __init__(self, me: int, neighbors: Iterable[int], value: Array, terms: Terms, patience: float = 60.0,
-                 keys: KeyPair | None = None, dice: Dice | None = None) -> None:  # fmt: skip
-        self.me, self.terms, self.patience = me, terms, patience
+                 keys: KeyPair | None = None, dice: Dice | None = None, open: bool = False) -> None:  # fmt: skip
+        self.me, self.terms, self.patience, self.open = me, terms, patience, open
         self.neighbors = tuple(sorted(set(neighbors)))
         if me in self.neighbors or not all(0 <= v < terms.peers for v in (me, *self.neighbors)):
             raise ConfigError(f"peer {me} cannot exchange noise with {list(self.neighbors)} among {terms.peers} peers")
+        most = terms.peers - 1 if open else len(self.neighbors)
+        if most > terms.degree:
+            raise ConfigError(f"peer {me} may have {most} neighbors, and the terms leave room for {terms.degree}: sums"
+                              f" could overflow; agree on degree = {most}")  # fmt: skip
         self.stage: Stage = "new"
         self._value = checked_value(value, terms, me)
         self._keys = KeyPair() if keys is None else keys
@@ -83,7 +90,7 @@ class Participant:
         if self.stage != "new":
             raise LocalProtocolError(f"peer {self.me} began twice")
         self.stage = "exchanging"
-        if not self.neighbors:
+        if not self.neighbors and not self.open:
             return self._declare()
         keys: list[Effect] = [Send(v, Key(self._keys.public)) for v in self.neighbors]
         return [*keys, WakeAt(now + self.patience, "exchange")]
@@ -97,7 +104,7 @@ class Participant:
         if self.stage == "new":
             raise LocalProtocolError("a participant was handed a message before it began; keep messages until then")
         if sender is not None and sender not in self.neighbors:
-            raise RemoteProtocolError(f"peer {sender} is not a neighbor of peer {self.me}")
+            return self._meet(sender, message)
         if isinstance(message, Key | Confirm) and sender is not None:
             return self._exchange(sender, message)
         if isinstance(message, Roster) and sender is None:
@@ -109,6 +116,17 @@ class Participant:
             return self._open(message)
         source = "the board" if sender is None else f"peer {sender}"
         raise RemoteProtocolError(f"{source} sent {type(message).__name__}, which peer {self.me} never expects from it")
+
+    def _meet(self, sender: int, message: Message) -> list[Effect]:
+        """A stranger picked me: a neighbor from now on, unless it comes too late."""
+        known = 0 <= sender < self.terms.peers and sender != self.me
+        if not (self.open and known and isinstance(message, Key)):
+            raise RemoteProtocolError(f"peer {sender} is not a neighbor of peer {self.me}")
+        if self.stage != "exchanging":
+            return []
+        said = self._exchange(sender, message)  # an unusable key is refused before its sender is a neighbor
+        self.neighbors = tuple(sorted((*self.neighbors, sender)))
+        return [Send(sender, Key(self._keys.public)), *said]
 
     def _exchange(self, sender: int, message: Key | Confirm) -> list[Effect]:
         if self.stage != "exchanging":
@@ -124,7 +142,8 @@ class Participant:
                 raise RemoteProtocolError(f"peer {sender} agreed on another seed (a wrong key, or other terms); nothing"
                                           " of the value was sent")  # fmt: skip
             self._confirmed.add(sender)
-        return said + (self._declare() if len(self._confirmed) == len(self.neighbors) else [])
+        complete = not self.open and len(self._confirmed) == len(self.neighbors)
+        return said + (self._declare() if complete else [])
 
     def _declare(self) -> list[Effect]:
         self.stage = "ready"

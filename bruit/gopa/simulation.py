@@ -25,10 +25,15 @@ NUMBERS = 2**22  # draws held at once
 def simulate(
     graph: Graph, values: Array, terms: Terms, seed: int = 0, dropped: Iterable[int] = (), rollback: bool = True
 ) -> Outcome:
-    """One round on this graph; values are one row of `terms.width` numbers per peer, of any range that fits."""
+    """One round on this graph; values are one row of `terms.width` numbers per peer, of norm at most `terms.clip`."""
     if graph.n != terms.peers or values.shape != (terms.peers, terms.width):
         raise ConfigError(f"the terms are for {terms.peers} peers with {terms.width} numbers each, found a graph of"
                           f" {graph.n} and values of shape {values.shape}")  # fmt: skip
+    norms = np.linalg.norm(values, axis=1)
+    if (norms > terms.clip * (1 + 1e-12)).any():
+        worst = int(np.argmax(norms))
+        raise ConfigError(f"the value of peer {worst} is out of range: its norm {norms[worst]:.6g} exceeds"
+                          f" {terms.clip:g}; clip it, or agree on a larger range")  # fmt: skip
     online = ~np.isin(np.arange(graph.n), np.fromiter(dropped, np.int64))
     if not online.any():
         raise ConfigError("everybody dropped out: there is nothing to average")

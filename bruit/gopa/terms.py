@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import asdict, dataclass
+from functools import cached_property
 
 from bruit.errors import ConfigError
 from bruit.gopa.fixed_point import FixedPoint
@@ -48,7 +49,7 @@ class Terms:
     def field(self) -> FixedPoint:
         return FixedPoint(self.bits)
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """A name of the terms: whoever agrees on other ones agrees on no seed."""
         return hashlib.blake2b(repr(sorted(asdict(self).items())).encode(), person=b"bruit gopa").digest()[:16]

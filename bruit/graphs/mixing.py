@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array, issparse
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.graphs.edge_files import ego_path, read_edges
+from bruit.graphs.edge_files import EdgeFile, ego_path, read_edges
 from bruit.graphs.graph import Graph, Weights
 from bruit.graphs.validity import TOLERANCE
 
@@ -144,9 +144,40 @@ def from_networkx(g: nx.Graph[object], *, kind: str = "max", plus: int = 1, name
 
 
 def from_edge_list(path: str | Path, *, kind: str = "max", plus: int = 1) -> Graph:
-    """A text file (or .gz) of two columns of ids, comments after #; peers are the ids in sorted order."""
-    edges, labels = read_edges(Path(path))
-    return from_edges(len(labels), edges, kind=kind, plus=plus, name=f"file:{path}", labels=labels)
+    """A text file (or .gz) of two columns of ids, comments after #; peers are the ids in sorted order.
+
+    A third column holds weights, and `kind` and `plus` are not needed: mixing weights as they stand when those of no
+    peer add up to more than 1, else similarities, divided by the largest sum. An edge may be told in both directions,
+    with the same weight; a line with the same id twice names a peer and is no edge.
+    """
+    found = read_edges(Path(path))
+    if found.weights is None:
+        return from_edges(len(found.labels), found.edges, kind=kind, plus=plus, name=f"file:{path}",
+                          labels=found.labels)
+    if (kind, plus) != ("max", 1):
+        raise ConfigError(f"{path} gives a weight to every edge; leave kind= and plus= out, or the third column")
+    return _weighted(found, path)
+
+
+def _weighted(found: EdgeFile, path: str | Path) -> Graph:
+    """The graph of given weights: every pair once, whichever direction it was told in."""
+    n, given = len(found.labels), found.weights if found.weights is not None else np.zeros(0)
+    a, b = found.edges.min(axis=1), found.edges.max(axis=1)
+    keys, first, place = np.unique(a * n + b, return_index=True, return_inverse=True)
+    odd = np.flatnonzero(given != given[first][place])
+    if len(odd):
+        u, v = (found.labels[peer] for peer in found.edges[odd[0]])
+        raise ConfigError(f"{path} gives the edge of {u} and {v} two weights, {given[first][place][odd[0]]:g} and "
+                          f"{given[odd[0]]:g}; a weight is mutual")
+    keep = (keys // n != keys % n) & (given[first] > 0)
+    half = coo_array((given[first][keep], (keys[keep] // n, keys[keep] % n)), shape=(n, n))
+    W = csr_array(half + half.T)
+    sums = np.asarray(W @ np.ones(n))
+    largest = float(sums.max(initial=0.0))
+    if largest > 1 + TOLERANCE:
+        W, sums = W * (1.0 / largest), sums / largest
+    kept = csr_array((np.maximum(0.0, 1.0 - sums), np.arange(n), np.arange(n + 1)), shape=(n, n))
+    return from_matrix(csr_array(W + kept), name=f"file:{path}", labels=found.labels)
 
 
 def from_ego(ego_id: int, folder: str | Path | None = None, *, kind: str = "max", plus: int = 1) -> Graph:
@@ -154,7 +185,7 @@ def from_ego(ego_id: int, folder: str | Path | None = None, *, kind: str = "max"
 
     The data folder is `folder`, else $BRUIT_DATA, else ../shared/data beside the current directory or the repository.
     """
-    edges, labels = read_edges(ego_path(ego_id, folder))
+    edges, labels, _ = read_edges(ego_path(ego_id, folder))
     whole = from_edges(len(labels), edges)
     component = whole.components()
     members = np.flatnonzero(component == np.bincount(component).argmax())

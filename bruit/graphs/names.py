@@ -110,7 +110,7 @@ def _table() -> dict[str, Family]:
                         lambda o: make.southern_women(kind=o.kind, plus=o.plus), sized=False),
         "ego": Family("ego:414", "a Facebook ego network from the data folder",
                       lambda o: from_ego(o.count("size"), kind=o.kind, plus=o.plus)),
-        "file": Family("file:edges.txt", "an edge list, two ids a line, plain or .gz",
+        "file": Family("file:edges.txt", "an edge list, two ids a line and perhaps a weight, plain or .gz",
                        lambda o: from_edge_list(o.size, kind=o.kind, plus=o.plus)),
     }
 

@@ -28,23 +28,38 @@ def wake_counts(woken: Ints, spent: Ints, allowed: Array, trusted: Bools) -> tup
     return step, awake, reads
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # sums may be taken in any order, nothing else
 def _logistic_gradient(
-    x: Array, low: int, high: int, features: Array, targets: Array, ridge: float, bound: float, g: Array
-) -> None:
-    """g <- mean of the records' slopes (cut at `bound`) times the records, plus ridge x."""
-    d = len(x)
+    models: Array, u: int, low: int, high: int, features: Array, targets: Array, ridge: float, bound: float, g: Array
+) -> float:
+    """g <- mean of the records' slopes (cut at `bound`) times the records, plus ridge x; its sum, finite if g is."""
+    d, total = len(g), 0.0
     for k in range(d):
-        g[k] = ridge * x[k]
+        g[k] = ridge * models[u, k]
     share = 1.0 / (high - low)
     for r in range(low, high):
         score = 0.0
         for k in range(d):
-            score += features[r, k] * x[k]
-        slope = 0.5 * (math.tanh(0.5 * score) - targets[r])
+            score += features[r, k] * models[u, k]
+        slope = 1.0 / (1.0 + math.exp(-score)) - 0.5 * (1.0 + targets[r])
         slope = min(max(slope, -bound), bound) * share
         for k in range(d):
             g[k] += slope * features[r, k]
+    for k in range(d):
+        total += g[k]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _around(models: Array, near: Ints, weights: Array, low: int, high: int, mean: Array) -> None:
+    """mean <- weighted sum of the rows of the neighbors in low..high."""
+    d = len(mean)
+    for j in range(d):
+        mean[j] = 0.0
+    for k in range(low, high):
+        w, v = weights[k], near[k]
+        for j in range(d):
+            mean[j] += w * models[v, j]
 
 
 @njit(cache=True, nogil=True)
@@ -78,22 +93,18 @@ def logistic_descent(
         u = woken[e]
         if not awake[e]:
             continue
-        x, a = models[u], share[u]
-        mean[:] = 0.0
-        for k in range(start[u], start[u + 1]):
-            w, other = weights[k], models[near[k]]
-            for j in range(d):
-                mean[j] += w * other[j]
+        a = share[u]
+        _around(models, near, weights, start[u], start[u + 1], mean)
         if reads[e]:
-            _logistic_gradient(x, record_start[u], record_start[u + 1], features, targets, ridge[u], bound, g)
-            if not np.isfinite(g.sum()):
+            low, high = record_start[u], record_start[u + 1]
+            if not math.isfinite(_logistic_gradient(models, u, low, high, features, targets, ridge[u], bound, g)):
                 return e
             if clip < np.inf:
                 _clip(g, clip, norm, spacing)
             for j in range(d):
                 slope = g[j] + noise[e, j] if noisy else g[j]
-                x[j] = (1.0 - a) * x[j] + a * (mean[j] - trust[u] / coupling * slope)
+                models[u, j] = (1.0 - a) * models[u, j] + a * (mean[j] - trust[u] / coupling * slope)
         else:
             for j in range(d):
-                x[j] = (1.0 - a) * x[j] + a * mean[j]
+                models[u, j] = (1.0 - a) * models[u, j] + a * mean[j]
     return -1

@@ -4,6 +4,7 @@ Frequencies, means, pairwise statistics and the AUC; one protocol per file. Agai
 """
 
 from bruit.local_dp.all_pairs import AllPairs
+from bruit.local_dp.auc_reports import Pooled, ScoreReports, pool
 from bruit.local_dp.catalog import protocol_from
 from bruit.local_dp.compare import Prediction, best, compare
 from bruit.local_dp.estimates import Estimate, Shares
@@ -21,8 +22,8 @@ from bruit.local_dp.two_party import PairBudget, TwoParty
 from bruit.local_dp.unary_encoding import UnaryEncoding
 
 __all__ = [
-    "AllPairs", "AucEstimate", "Estimate", "GaussianMean", "HadamardResponse", "HadamardTree", "KAry", "LaplaceMean",
-    "LocalHashing", "PairBudget", "Prediction", "PrivateAuc", "QuantizedStatistic", "RandomizedResponse", "Reports",
-    "Shares", "TwoParty", "UnaryEncoding", "best", "compare", "histograms", "load_reports", "merge", "protocol_from",
-    "quantized", "save_reports",
+    "AllPairs", "AucEstimate", "Estimate", "GaussianMean", "HadamardResponse", "HadamardTree", "KAry",
+    "LaplaceMean", "LocalHashing", "PairBudget", "Pooled", "Prediction", "PrivateAuc", "QuantizedStatistic",
+    "RandomizedResponse", "Reports", "ScoreReports", "Shares", "TwoParty", "UnaryEncoding", "best", "compare",
+    "histograms", "load_reports", "merge", "pool", "protocol_from", "quantized", "save_reports",
 ]

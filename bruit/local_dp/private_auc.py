@@ -93,11 +93,16 @@ class PrivateAuc:
         self, signs: Any, labels: Array | Ints, users: Ints | None = None, confidence: float = 0.95
     ) -> AucEstimate:
         """The aggregator side; a report that is neither +1 nor -1 is counted and left out."""
+        return self.estimate_answers(signs, labels, *self.tree.questions(lanes_of(users, len(signs))), confidence)
+
+    def estimate_answers(
+        self, signs: Any, labels: Array | Ints, level: Ints, row: Words, confidence: float = 0.95
+    ) -> AucEstimate:
+        """The same from signs and the public questions (level, row) that they answer, wherever these came from."""
         signs, labels = np.asarray(signs), np.asarray(labels, dtype=np.float64)
-        lanes, good = lanes_of(users, len(signs)), np.isin(signs, (-1, 1))
+        good = np.isin(signs, (-1, 1))
         two_classes(signs[good], labels[good])
-        side = {sign: self._side(signs, lanes, good & (labels == sign)) for sign in (1, 0)}
-        up, down = side[1], side[0]
+        up, down = (self._side(signs, level, row, good & (labels == sign)) for sign in (1, 0))
         found = sweep(up.tree, down.tree, self.tree.node_variance(up.n), self.tree.node_variance(down.n), self.prune)
         total = up.n * down.n
         half_ties = found.ties / 2 if self.ties == "half" else 0.0
@@ -108,13 +113,13 @@ class PrivateAuc:
         half = quantile(confidence) * error + (found.doubt + max(found.ties, 0.0)) / 2 / total
         value, low, high = (min(max(end, 0.0), 1.0) for end in (raw, raw - half, raw + half))
         return AucEstimate(value, raw, error, low, high, confidence, up.n, down.n,
-                           sum(int(level.sum()) for level in found.pieces),
-                           sum(int(level.sum()) for level in found.halves), int((~good).sum()))
+                           sum(int(nodes.sum()) for nodes in found.pieces),
+                           sum(int(nodes.sum()) for nodes in found.halves), int((~good).sum()))
 
-    def _side(self, signs: Signs, lanes: Ints, chosen: Bools) -> Side:
+    def _side(self, signs: Signs, level: Ints, row: Words, chosen: Bools) -> Side:
         picked = signs[chosen].astype(np.float64)
-        level, row = self.tree.questions(lanes[chosen])
-        return Side(len(picked), picked, level, row, self.tree.transform(picked, level, row))
+        return Side(len(picked), picked, level[chosen], row[chosen],
+                    self.tree.transform(picked, level[chosen], row[chosen]))
 
     def _variance(self, side: Side, weights: list[Array]) -> float:
         """n times the sample variance of the users' terms alpha c y WHT(weights of the level)[row]."""

@@ -5,7 +5,8 @@
 
 Unbiased for the statistic of the quantized points, since E[e_z - b] = (1 - beta) e_x. For h in [0, 1]:
 
-    Var(U^) <= 1 / (n (1-beta)^2) + (1+beta)^2 / (2 n (n-1) (1-beta)^4),    bias^2 <= L^2 / k^2 (h L-Lipschitz)
+    Var(U^) <= 1 / (n (1-beta)^2) + (1+beta)^2 / (2 n (n-1) (1-beta)^4)
+    bias^2 <= L^2 / k^2 (h L-Lipschitz),    4 L^2 / k^2 + 4 L^4 / k^4 (density of the points L-Lipschitz)
 
 so k is about n^(1/4) sqrt(L epsilon). A user reports once, whatever the number of pairs. Shown: the report, to all.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -109,13 +110,20 @@ def variance_bound(n: int, k: int, epsilon: float) -> float:
     return 1 / (n * (1 - beta) ** 2) + (1 + beta) ** 2 / (2 * n * (n - 1) * (1 - beta) ** 4)
 
 
-def error_bound(n: int, k: int, epsilon: float, lipschitz: float) -> float:
-    """Variance plus squared quantization bias L^2 / k^2, for h in [0, 1] that is L-Lipschitz in each argument.
+def error_bound(
+    n: int, k: int, epsilon: float, lipschitz: float, smooth: Literal["kernel", "density"] = "kernel"
+) -> float:
+    """Variance plus squared quantization bias for h in [0, 1]; what is L-Lipschitz: h in each argument, or the density.
+
+    Kernels that jump (an AUC, a tau) need a smooth density of the points instead (quoted from the source).
 
     >>> round(error_bound(10_000, 10, 1.0, 1.0), 10)
     0.0146880771
     """
-    return variance_bound(n, k, epsilon) + lipschitz**2 / k**2
+    if smooth not in ("kernel", "density"):
+        raise ConfigError(f"either the kernel or the density is Lipschitz, found {smooth!r}")
+    slope = lipschitz / k
+    return variance_bound(n, k, epsilon) + (slope**2 if smooth == "kernel" else 4 * slope**2 + 4 * slope**4)
 
 
 def choose_bins(n: int, epsilon: float, lipschitz: float = 1.0) -> int:

@@ -5,9 +5,12 @@
     E(U^ - U)^2 = 2/(P n) [2 (P-1) (1 - 1/(n-1)) zeta_1 + (1 + (P-1)/(n-1)) zeta_2] + 4 P R^2 / (n epsilon^2)
 
 Kernels with few values answer by K-ary randomized response with epsilon / P instead. Each user counts the pairs it
-took part in and refuses the one after the P-th. This file is the trusted-pair simulation: the pair is trusted to
-compute h~ as a two-party protocol would; what comes out has the same law. Shown: h~, to everybody; the guarantee is
-epsilon-DP for each user against all others, and computational when real two-party computation stands in.
+took part in and refuses the one after the P-th. Shown: h~, to everybody; epsilon-DP for each user against all others.
+
+This file is a simulation: nothing is encrypted, and the pair is trusted to show h~ and nothing else. Real circuits
+between two holders are `bruit.two_party`, for comparison kernels whose answer is one randomized bit (its own
+simulation, with exactly its law, is `bruit.two_party.trusted_pair`). Laplace noise and K-ary answers on more than two
+values have no circuit here (perso:LDP-11 describes one for discrete Laplace noise): they are simulated only.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from bruit.local_dp.estimates import Estimate, quantile
 from bruit.local_dp.k_ary import KAry
 from bruit.privacy.events import BoundedEvent, Event
 from bruit.randomness import Dice
-from bruit.statistics.kernels import Kernel, as_points, check_kernel
+from bruit.statistics.kernels import Kernel, as_points, check_bounds, check_kernel
 
 
 @final
@@ -79,9 +82,8 @@ class TwoParty:
         pairs = pairings(len(rows), self.rounds, pairing, run)
         (budget or PairBudget(len(rows), self.rounds)).spend(pairs)
         exact = self.kernel(rows[pairs[..., 0]], rows[pairs[..., 1]])
-        if not self.outcomes and (exact.min() < self.kernel.low or exact.max() > self.kernel.high):
-            raise ConfigError(f"the kernel {self.kernel.name} gave {exact.min():g}..{exact.max():g}, outside its "
-                              f"bounds {self.kernel.low:g}..{self.kernel.high:g}; the noise would not cover it")
+        if not self.outcomes:
+            check_bounds(self.kernel, exact)
         lanes = np.arange(exact.size)
         if self.outcomes:
             return self._discrete(exact, dice, lanes, run).reshape(exact.shape)

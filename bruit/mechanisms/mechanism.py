@@ -31,6 +31,7 @@ class Mechanism(ABC):
     clip: float
     level: str
     unequal: ClassVar[bool] = False  # whether peers add noise of different sizes, which no theorem on views covers
+    unclipped: ClassVar[bool] = False  # whether answers are not clipped: sensitivities were derived for some of them
 
     @property
     @abstractmethod

@@ -40,6 +40,7 @@ class RecordNoise(Additive):
     clip: float = field(default=UNCLIPPED, init=False, repr=False)
     kind: ClassVar[str] = "record_noise"
     unequal: ClassVar[bool] = True
+    unclipped: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivities", tuple(self.sensitivities))  # a manifest keeps a list

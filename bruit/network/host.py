@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from bruit.algorithms.messages import row_bytes
 from bruit.errors import RemoteProtocolError
 from bruit.graphs import Graph
 from bruit.network.address_book import AddressBook
@@ -61,6 +62,7 @@ class Host:
     missed: list[Missed] = field(default_factory=list)
     sent: int = 0
     payloads: int = 0  # how many of those carried values
+    payload_bytes: int = 0
     done: bool = False
     ended: bool = False  # nothing is left to do in a next start
 
@@ -174,7 +176,9 @@ class Host:
         self._line(effect.to)
         self._told.add(effect.to)
         self.sent += 1
-        self.payloads += effect.envelope.row is not None
+        if effect.envelope.row is not None:
+            self.payloads += 1
+            self.payload_bytes += row_bytes(effect.envelope.row)
         if step is not None:
             heard, row = step.last_sequence(effect.to), effect.envelope.row
             frame = Frame.of(self._voice(self.me), step.next_sequence(effect.to), effect.envelope, heard)

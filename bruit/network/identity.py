@@ -105,12 +105,17 @@ class Identity:
 
 def verify(certificate: str, data: bytes, signature: bytes) -> bool:
     """Whether the owner of that certificate signed `data`."""
-    public = ed25519.Ed25519PublicKey.from_public_bytes(_signing_public(read_certificate(certificate)))
+    public = ed25519.Ed25519PublicKey.from_public_bytes(signing_key(certificate))
     try:
         public.verify(signature, data)
     except InvalidSignature:
         return False
     return True
+
+
+def signing_key(certificate: str) -> bytes:
+    """The raw Ed25519 public key of the owner of that certificate: what `verify` checks signatures against."""
+    return _signing_public(read_certificate(certificate))
 
 
 def fingerprint(certificate: str) -> str:

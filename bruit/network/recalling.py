@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("bruit.network")
 TIME = struct.Struct("<d")
-REMEMBERED = ("meetings", "missed", "sent", "payloads", "_alarms", "_alarm_count", "_gone")  # and the machine's memory
+REMEMBERED = (  # and the machine's memory
+    "meetings", "missed", "sent", "payloads", "payload_bytes", "_alarms", "_alarm_count", "_gone",
+)  # fmt: skip
 OUTWEIGH = 4  # how many times the inputs are larger than the snapshot that replaces them, at least
 
 

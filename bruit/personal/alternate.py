@@ -76,17 +76,19 @@ def alternate(
     """Learn models and graph in so many rounds of `steps` units of time and `wakes` graph wake-ups.
 
     least: lighter edges are dropped before models talk over the graph. Boosting starts every round from zero, because
-    new neighbors do not know each other's choices. `watch` is called after every round.
+    new neighbors do not know each other's choices. Who is left without neighbors has the model it fitted alone
+    (perso:PERSO-1). `watch` is called after every round.
     """
     noise = noise or Noise()
     _check(rounds, task, noise)
-    models, last = _alone(algorithm, task, noise, steps, seed)
-    weights = _graph(algorithm, task, aim, models, last, noise, wakes, sampled, seed, None)
+    alone, last = _alone(algorithm, task, noise, steps, seed)
+    models, weights = alone, _graph(algorithm, task, aim, alone, last, noise, wakes, sampled, seed, None)
     for number in range(rounds):
         kept: Carry = "nothing" if number == 0 or isinstance(algorithm, Boosting) else "model"
-        last = run(algorithm, weights.graph(least), task, privacy=noise.models, steps=steps, seed=seed,
+        graph = weights.graph(least)
+        last = run(algorithm, graph, task, privacy=noise.models, steps=steps, seed=seed,
                    evaluate_every=0, after=last, carry=kept)
-        models = last.estimates
+        models = np.where((graph.degrees == 0)[:, None], alone, last.estimates)
         weights = _graph(algorithm, task, aim, models, last, noise, wakes, sampled, seed, weights)
         if watch is not None:
             watch(number, last, weights)
@@ -134,3 +136,6 @@ def _check(rounds: int, task: Task, noise: Noise) -> None:
     if noise.losses is not None and not isinstance(task, Boosted) and not isfinite(noise.ceiling):
         raise PrivacyError("private losses have no sensitivity unless the loss of every record is cut; give the "
                            "ceiling that their noise was computed for")
+    if noise.losses is not None and isinstance(task, Boosted) and task.largest() > 1:
+        raise PrivacyError(f"there are base predictions as large as {task.largest():g}, and the sensitivity of a "
+                           "boosting loss is that of predictions in [-1, 1]; cut them")

@@ -29,6 +29,10 @@ class Joint:
         object.__setattr__(self, "weights", similarity_weights(self.weights))
         if self.confidences.shape != (self.weights.shape[0],):
             raise ConfigError(f"confidences are {self.confidences.shape} for {self.weights.shape[0]} peers")
+        bad = np.flatnonzero(~((self.confidences >= 0) & (self.confidences <= 1)))
+        if len(bad):
+            found = self.confidences[bad[0]]
+            raise ConfigError(f"the confidence of peer {bad[0]} is {found}; it must be between 0 and 1")
         if not self.coupling > 0:
             raise ConfigError(f"the coupling must be positive, found {self.coupling}")
 

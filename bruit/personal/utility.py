@@ -9,6 +9,8 @@ came before, so the best split of a budget gives later steps more:
     epsilon(t) = total C^((T-1-t)/3) / sum_t' C^((T-1-t')/3)
 """
 
+from math import isfinite
+
 import numpy as np
 
 from bruit.arrays import Array, Ints
@@ -51,8 +53,8 @@ def published_allocate(total: float, times: Ints, factor: float, horizon: int) -
 def _shares(total: float, times: Ints, factor: float, horizon: int, distance: Ints) -> Array:
     if not 0 < factor < 1:
         raise ConfigError(f"a budget is spread over time by a factor between 0 and 1, found {factor}")
-    if not total > 0:
-        raise ConfigError(f"a budget must be positive to be spread, found epsilon = {total}")
+    if not (total > 0 and isfinite(total)):
+        raise ConfigError(f"a budget must be positive and finite to be spread, found epsilon = {total}")
     if len(times) == 0 or int(times.min()) < 0 or int(times.max()) >= horizon:
         raise ConfigError(f"the wake-ups of a peer lie in 0..{horizon - 1}, and there is at least one")
     weights = factor ** (distance / 3.0)

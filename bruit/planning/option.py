@@ -15,7 +15,8 @@ FLOAT_BYTES, HEADER_BYTES = 8, 100
 @dataclass(frozen=True)
 class Option:
     """`error` is the root mean square error of the mean in units of the sensitivity, or the excess loss of the model;
-    `statement` names where it comes from, `at_most` whether it is a bound; `trust` is what one has to believe."""
+    `statement` names where it comes from, `at_most` whether it is a bound; `trust` is what one has to believe. A noise
+    multiplier or loss that means nothing here is nan."""
 
     protocol: str
     graph: str
@@ -37,14 +38,19 @@ class Option:
         name = "error_of_the_mean" if question.job == "mean" else "excess_loss"
         return {
             "protocol": self.protocol, "graph": self.graph, "steps": self.steps,
-            "noise_multiplier": self.noise_multiplier, "sigma": self.noise_multiplier * question.sensitivity,
+            "noise_multiplier": _known(self.noise_multiplier),
+            "sigma": _known(self.noise_multiplier * question.sensitivity),
             "status": self.status, "theorem": self.theorem, "spec": self.spec, "trust": self.trust,
             "predicted": {name: self.error * question.sensitivity if question.job == "mean" else self.error,
                           "upper_bound": self.at_most, "statement": self.statement},
             "messages_per_peer": self.messages,
             "bytes_per_peer": self.messages * (question.dim * FLOAT_BYTES + HEADER_BYTES),
-            "loss": None if math.isnan(self.loss) else self.loss, "notes": list(self.notes),
+            "loss": _known(self.loss), "notes": list(self.notes),
         }  # fmt: skip
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def descent_error(question: Question, steps: int, noise_variance: float) -> float:

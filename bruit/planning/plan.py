@@ -96,11 +96,11 @@ def _options(question: Question, known: dict[str, Callable[[Question], Option]])
     return list(kept.values()), {name: why for name, why in refused.items() if name not in kept}
 
 
-INDIFFERENT = ("local-dp", "central", "ring", "butterfly", "gopa", "secure-aggregation")
+INDIFFERENT = ("local-dp", "central", "ring", "butterfly", "gopa", "secure-aggregation", "fed-avg", "shuffling")
 """Protocols that bring their own graph."""
 
-SHOWN = ("central", "secure-aggregation")
-"""Baselines that are compared with and never chosen: nothing here runs them."""
+SHOWN = ("central", "secure-aggregation", "fed-avg", "shuffling")
+"""Baselines that are compared with and never chosen: they need somebody in the middle."""
 
 
 def candidates(question: Question) -> list[Graph]:

@@ -142,13 +142,23 @@ class Accountant:
             raise PrivacyError(f"peer {of} is among the observers {list(observers)}: nobody has secrets from oneself")
         check_delta(delta)
         phases = self._phases(observers, status, delta)
-        charge = phases[0].charge
-        for phase in phases[1:]:
-            charge = charge.plus(phase.charge)
+        charge = _summed(phases)
         peers = np.setdiff1d(np.arange(self.facts.n), observers or ())
         chosen = charge.worst(peers, delta) if of is None else of
         nobody = of is None and not len(peers)
         return self._stated(phases, charge, observers, of, chosen, nobody)
+
+    def learned(self, seen_by: Observers, delta: float = 1e-6, status: Status = "proven") -> Array:
+        """Epsilon of every peer in the joint view of the observers, who are nan themselves  # (n,)."""
+        observers = observers_of(self.facts, seen_by)
+        check_delta(delta)
+        charge = _summed(self._phases(observers, status, delta))
+        if charge.counts is None:
+            found = epsilons(np.sqrt(charge.energy), delta)
+        else:
+            found = np.array([charge.profile(u).epsilon(delta) for u in range(self.facts.n)])
+        found[list(observers or ())] = np.nan
+        return found
 
     def _stated(self, phases: list[_Answer], charge: Charge, observers: tuple[int, ...] | None, of: int | None,
                 chosen: int, nobody: bool) -> Guarantee:  # fmt: skip
@@ -243,7 +253,8 @@ class Accountant:
     def _unit(self, status: Status) -> float:
         """The noise multiplier that losses of pairs are told in."""
         kinds = {e.noise_multiplier for e in self.facts.ledger.events if isinstance(e, GaussianEvent)}
-        theorem = self.theorem(status)[0] if len(kinds) > 1 else None
+        hidden = not kinds and self.facts.ledger.has_exact()  # by noise that others add
+        theorem = self.theorem(status)[0] if len(kinds) > 1 or hidden else None
         if len(kinds) == 1 or theorem is not None:
             return kinds.pop() if theorem is None else theorem.unit(self.facts)
         return 1.0 if kinds or self.earlier is not None else 0.0
@@ -302,6 +313,14 @@ class _Answer:
     advice: tuple[str, ...]
     multiplier: float
     count: float
+
+
+def _summed(phases: list[_Answer]) -> Charge:
+    """All protocols together."""
+    charge = phases[0].charge
+    for phase in phases[1:]:
+        charge = charge.plus(phase.charge)
+    return charge
 
 
 def _named(observers: tuple[int, ...] | None) -> str:

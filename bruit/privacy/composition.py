@@ -3,7 +3,8 @@
     Gaussian pairs              mu**2 adds: exact
     with public mixtures        energies add: the laws are convolved on a grid, rounded up
     with Renyi curves           divergences add at each order
-    everything else             privacy loss distributions of dp_accounting, rounded up
+    with events                 privacy loss distributions of dp_accounting, rounded up
+    everything else             epsilons and deltas add, the delta shared out equally
 
 Valid when each guarantee holds given everything the observer saw before (adaptive composition). Protocols that pass
 hidden states on are not of that kind: see `bruit.privacy.account`.
@@ -112,13 +113,39 @@ def _composed(parts: Sequence[Profile]) -> Profile:
         return _convolved(energy, mixtures)
     if any(isinstance(part, RenyiProfile) for part in others):
         return _added(parts)
+    alone = [part for part in others if not isinstance(part, EventsProfile)]
+    if alone:
+        rest = [part for part in parts if part not in alone]
+        return Separately((*alone, *([compose(rest)] if rest else [])))
     return Together(energy, tuple(mixtures), tuple(event for part in others for event in _events(part)))
 
 
 def _events(profile: Profile) -> tuple[tuple[Event, int], ...]:
     if isinstance(profile, EventsProfile):
         return profile.events
-    raise PrivacyError(f"a {type(profile).__name__} cannot be composed with the others; compose it separately")
+    raise PrivacyError(f"a {type(profile).__name__} has no events to compose")
+
+
+@dataclass(frozen=True)
+class Separately(Profile):
+    """Guarantees of kinds that have nothing in common: basic composition (gossip:DP-5)."""
+
+    each: tuple[Profile, ...]
+
+    def epsilon(self, delta: float) -> float:
+        check_delta(delta)
+        return math.fsum(part.epsilon(delta / len(self.each)) for part in self.each)
+
+    def delta(self, epsilon: float) -> float:
+        """The least delta at which epsilons add up to this, found by halving its logarithm and rounded up."""
+        low, high = math.log(1e-300), 0.0
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.epsilon(math.exp(middle)) <= epsilon else (middle, high)
+        return math.exp(high)
+
+    def divergence(self, order: float) -> float:
+        return math.fsum(part.divergence(order) for part in self.each)
 
 
 def _added(parts: Sequence[Profile]) -> Profile:

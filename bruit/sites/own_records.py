@@ -110,7 +110,7 @@ def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tu
         kind = str(columns["kind"])
         if agreed is not None and kind != agreed:
             raise ConfigError(f"the records {path} are for a task of kind {kind!r}, but {agreed!r} was agreed on")
-        inner: Task = Mean(columns["values"]) if kind == "mean" else _linear(kind, columns)
+        inner: Task = Mean(columns["values"]) if kind in ("mean", "histogram") else _linear(kind, columns)
     except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
         raise ConfigError(f"the records {path} cannot be read: {error}") from None
     return OwnTask(inner, me, among), digest

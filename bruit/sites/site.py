@@ -125,8 +125,10 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     settings = dict(file.algorithm.model_extra or {})
     algorithm, steps = build_algorithm(file.algorithm.name, settings, graph, file.steps, file.privacy)
     check_schedule(algorithm, graph, steps)
-    privacy = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
     task, digest = read_share(site.folder / site.file.records, site.file.peer, graph.n, file.task.kind)
+    privacy = None
+    if file.privacy is not None:
+        privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.dim)
     site.state.mkdir(parents=True, exist_ok=True)
     run = run_id(book, text)
     journal = Journal.open(site.state / "journal.db", run, {

@@ -83,10 +83,14 @@ def check_kernel(kernel: Kernel, points: Array) -> None:
         raise ConfigError(f"the kernel {kernel.name} is not symmetric: h(x, y) = {values[u, v]:g} but h(y, x) = "
                           f"{values[v, u]:g} at x = {chosen[u].tolist()}, y = {chosen[v].tolist()}; "
                           "use (h(x, y) + h(y, x)) / 2")
-    other = values[~np.eye(len(chosen), dtype=bool)]
-    if other.min() < kernel.low or other.max() > kernel.high:
-        raise ConfigError(f"the kernel {kernel.name} takes values {other.min():g}..{other.max():g} outside its bounds "
-                          f"{kernel.low:g}..{kernel.high:g}; declare wider ones")
+    check_bounds(kernel, values[~np.eye(len(chosen), dtype=bool)])
+
+
+def check_bounds(kernel: Kernel, values: Array) -> None:
+    """Refuse values outside what the kernel declares: noise made for the declared span would not cover them."""
+    if values.size and (values.min() < kernel.low or values.max() > kernel.high):
+        raise ConfigError(f"the kernel {kernel.name} takes values {values.min():g}..{values.max():g} outside its "
+                          f"bounds {kernel.low:g}..{kernel.high:g}; declare wider ones")
 
 
 def variance() -> Kernel:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.statistics.kernels import Kernel, as_points, check_kernel, duplicates
+from bruit.statistics.kernels import Kernel, as_points, check_bounds, check_kernel, duplicates
 from bruit.statistics.ranking import concordance
 
 BLOCK = 1024  # rows and columns of a block: some 8 MiB a temporary
@@ -78,7 +78,10 @@ def row_sums(rows: Array, kernel: Kernel, weights: Array | None = None, owners: 
         upper = slice(top, top + BLOCK)
         for left in range(top, n, BLOCK):
             side = slice(left, left + BLOCK)
-            values = kernel(rows[upper, None], rows[None, side]) * (owners[upper, None] != owners[None, side])
+            apart = owners[upper, None] != owners[None, side]
+            values = kernel(rows[upper, None], rows[None, side])
+            check_bounds(kernel, values[apart])
+            values = values * apart
             sums[upper] += values @ weights[side]
             if left > top:  # the kernel is symmetric: one block serves both triangles
                 sums[side] += weights[upper] @ values

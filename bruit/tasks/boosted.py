@@ -40,8 +40,12 @@ class Boosted(Task):
     @staticmethod
     def of(features: Array, targets: Array, owners: Ints, predictors: Callable[[Array], Array]) -> Records:
         """The records of base predictions: `predictors` maps features (r, p) to predictions (r, K)."""
-        answers = np.asarray(predictors(np.asarray(features, np.float64)), np.float64)
-        if answers.ndim != 2 or len(answers) != len(targets):
+        said = predictors(np.asarray(features, np.float64))
+        try:
+            answers = np.asarray(said, np.float64)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the base predictors answered with no table of numbers: {error}") from error
+        if answers.ndim != 2 or len(answers) != len(targets) or answers.shape[1] < 1:
             raise ConfigError(f"the base predictors answered with shape {answers.shape} for {len(targets)} records; "
                               "they must give one row a record and one column a predictor")
         return Records.of(answers, targets, owners)
@@ -110,7 +114,7 @@ class Boosted(Task):
         return answer
 
     def constants(self) -> Constants:
-        return Constants(inf, self._largest() ** 2, 0.0, "records")
+        return Constants(inf, self.largest() ** 2, 0.0, "records")
 
     def describe(self) -> Manifest:
         sizes = self.sizes
@@ -129,7 +133,8 @@ class Boosted(Task):
         one[:, np.abs(pooled).argmax()] = np.sign(pooled[np.abs(pooled).argmax()])
         return {"alone": self.evaluate(alone)["accuracy"], "central": self.evaluate(one)["accuracy"]}
 
-    def _largest(self) -> float:
+    def largest(self) -> float:
+        """The largest base prediction, in size."""
         return max(float(np.abs(block.features).max()) for block in self.records.blocks)
 
 

@@ -78,6 +78,14 @@ class Mean(Task):
             raise ConfigError(f"rho is {rho}; a proximal step needs a positive, finite rho")
         return (x + rho * self.value(ids)) / (1.0 + rho)
 
+    def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
+        """The middle of the two: averaged over all pairs it is the mean again."""
+        return ((x + y) / 2 - uniform / self.dim) / (1.0 - uniform)
+
+    def pair_gradient(self, models: Array, x: Array, y: Array, uniform: float) -> Array:
+        """Of half the squared distance to the middle of the two."""
+        return models - self.pair_value(x, y, uniform)
+
     def evaluate(self, models: Array) -> dict[str, float]:
         """Squared distance to the true mean: mean over peers, and the worst peer."""
         if models.ndim != 2 or models.shape[1] != self.dim:

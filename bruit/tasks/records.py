@@ -8,6 +8,7 @@ powers of two), one block each.
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
@@ -127,7 +128,11 @@ class Records:
         return Part(slice(0, 1), features[None], targets[None], weights)
 
     def sha256(self) -> str:
-        """Digest of the prepared records as peers use them, padding included."""
+        """Digest of the prepared records as peers use them, padding included; they do not change, so it is kept."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         digest = hashlib.sha256()
         for block in self.blocks:
             for array in (block.peers, block.features, block.targets, block.weights):

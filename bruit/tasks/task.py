@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
 
 Manifest = dict[str, object]
 
@@ -46,6 +47,11 @@ class Task(ABC):
         """Length of one flattened model, and of one value."""
 
     @property
+    def width(self) -> int:
+        """Length of one value, where it is another than a model's."""
+        return self.dim
+
+    @property
     @abstractmethod
     def metric(self) -> str:
         """The entry of `evaluate` that `references` are measured in: accuracy, rmse or mse."""
@@ -65,6 +71,17 @@ class Task(ABC):
     @abstractmethod
     def prox(self, ids: Ints, x: Array, rho: float) -> Array:
         """Row i: argmin over z of f_ids[i](z) + ||z - x[i]||^2 / (2 rho) (walk:ADMM-10)."""  # (k, dim)
+
+    def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
+        """Row i: h(x[i], y[i]) of two points that peers have shown; public, no record is read (perso:PAIR-1).
+
+        `uniform` is the chance that a shown value is a uniform one (randomized response), which h corrects for.
+        """  # (k, dim)
+        raise ConfigError(f"the task {type(self).__name__} asks nothing about pairs of points; use the Statistic task")
+
+    def pair_gradient(self, models: Array, x: Array, y: Array, uniform: float) -> Array:
+        """Row i: the gradient in models[i] of the loss of the points x[i] and y[i] (perso:PAIR-7)."""  # (k, dim)
+        raise ConfigError(f"the task {type(self).__name__} has no loss of pairs of points; use the Pairwise task")
 
     @abstractmethod
     def evaluate(self, models: Array) -> dict[str, float]:

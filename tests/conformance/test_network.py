@@ -26,7 +26,7 @@ FAST = ("averaging", "gossip-sgd", "walk-sgd", "pair-averaging")
 CASES = [kind() for kind in catalog().values()] + [
     br.WalkSGD(cap=2, rest=3), br.Renoised(tau=0.3, flat=2), br.GossipSGD(mixing=3, gamma=1.2), br.GossipSGD(batch=2),
     br.PairAveraging(br.Pairs("edges")), br.PairAveraging(br.Pairs("clocks")), GossipADMM(), FrankWolfe(),
-    CancelingNoise(),
+    CancelingNoise(), br.FederatedADMM(noise="server"),
 ]  # fmt: skip
 MARKED = [pytest.param(case, marks=() if case == catalog().get(case.name(), str)() and case.name() in FAST
                        else pytest.mark.slow, id=repr(case)) for case in CASES]  # fmt: skip

@@ -73,7 +73,7 @@ def test_self_loops_are_dropped_with_a_warning(bruit, mean, tmp_path):
         assert bruit("run", mean).code == 0
 
 
-@pytest.mark.parametrize(("content", "words"), [("0 1 2\n", ["line 1", "expected two ids"]), ("", ["no edge"])])
+@pytest.mark.parametrize(("content", "words"), [("0 1 2 3\n", ["line 1", "expected two ids"]), ("", ["no edge"])])
 def test_broken_edge_lists(bruit, mean, tmp_path, content, words):
     (tmp_path / "edges.txt").write_text(content)
     change(mean, '"ring:6"', '"file:edges.txt"')

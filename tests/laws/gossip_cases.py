@@ -11,7 +11,7 @@ from guarantee_truths import gaussian_pair
 import bruit as br
 from bruit.engines.forms import exact_losses
 from bruit.experiment import rehearse
-from bruit.graphs import butterfly, grid, k_out, path, ring, star
+from bruit.graphs import butterfly, complete, grid, k_out, path, ring, star
 from bruit.privacy.account import Accountant
 from bruit.privacy.checks import Case
 from bruit.privacy.composition import composed
@@ -24,6 +24,7 @@ from bruit.privacy.network.descent import (
     sampled_quadratic_guarantee,
 )
 from bruit.privacy.network.gopa import gopa_guarantee
+from bruit.privacy.network.gopa_binomial import gopa_binomial_guarantee
 from bruit.privacy.network.gopa_k_out import Crowd, k_out_guarantee
 from bruit.privacy.network.group import group_guarantee
 from bruit.privacy.network.masked_consensus import MaskedRound, masked_guarantee
@@ -48,6 +49,23 @@ def charged(algorithm, graph, of, constants=None, theorem=None):
         return accountant.guarantee(of=of, seen_by=observers)
 
     return make
+
+
+def coins(z):
+    """As many fair coins as have z times the spread of one level."""
+    return 2 * round(2 * z * abs(z))
+
+
+def chained(graph, of):
+    """Releases counted message by message, forward in time: everybody's set of wake-ups it may know of."""
+
+    def truth(z, steps, observers):
+        run = rehearse(br.Personalized(), graph, br.Gaussian(clip=0.5, sigma=z), steps)
+        known = truths.told_forward(graph, run.trace.meetings.a.tolist(), observers)
+        lines = zip(run.ledger.column("peer").tolist(), run.ledger.column("step").tolist(), strict=True)
+        return gaussian_pair(sum(line in known for line in lines if line[0] == of), z)
+
+    return truth
 
 
 def forms_of(algorithm, graph, of):
@@ -82,6 +100,16 @@ def drawn_graph(z, *_):
     np.fill_diagonal(laplacian, 0.0)
     np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
     return GaussianProfile(math.sqrt(np.linalg.inv(np.eye(300) + 81 * laplacian).diagonal().max()) / z)
+
+
+def admm_truth(energy, sigma):
+    """The worst linear-quadratic losses of the others, audited at noise 1; `sigma`: the noise for a multiplier of 1."""
+
+    @lru_cache
+    def worst(iterations, observers):
+        return max(energy(iterations, observers, h) for h in (0.0, 0.5, 5.0, 50.0))
+
+    return lambda z, steps, observers: GaussianProfile(math.sqrt(worst(steps // 2, observers)) / (sigma * z))
 
 
 def hidden_pairs(z, steps, runs=1):
@@ -164,6 +192,41 @@ GOSSIP = {
              steps=(1,), observers=((0,), (0, 2), (0, 2, 4)),
              refused=(lambda: gopa_guarantee(GRID, 1.0, 1.0, 5, (0, 5)), lambda: gopa_guarantee(GRID, 0.0, 1.0, 5, 0),
                       lambda: gopa_guarantee(GRID, 1.0, -1.0, 5, 0))),
+    ),
+    "arrived": (
+        Case("releases that arrived", charged(br.Personalized(), CHAIN, 3), chained(CHAIN, 3), exact=True, steps=(1, 3),
+             observers=((0,), (0, 1)), refused=(lambda: charged(br.Personalized(), CHAIN, 3)(1.0, 2, (0, 3)),)),
+    ),
+    "gopa_binomial": (
+        Case("coins as own noise", lambda z, _, v: gopa_binomial_guarantee(GRID, 1, coins(z), 2.0**40, 5, v),
+             lambda z, _, v: truths.sum_of_coins(coins(z) * (6 - len(v))), noises=(2.0, 4.0), steps=(1,),
+             observers=((0,), (0, 2)),
+             refused=(lambda: gopa_binomial_guarantee(GRID, 1, 0, 1.0, 5, 0),
+                      lambda: gopa_binomial_guarantee(GRID, 1, 8, 0.0, 5, 0),
+                      lambda: gopa_binomial_guarantee(GRID, 1, 8, 1.0, 5, (0, 5)))),
+    ),
+    "server": (
+        Case("the models a server tells", charged(br.FedAvg(), star(6), 5),
+             lambda z, steps, v: GaussianProfile(truths.told_means(steps // 2, 6, v) / z), exact=True, steps=(2, 7),
+             observers=((1,), (1, 2)), refused=()),
+        Case("masked answers at a server", charged(br.FedAvg(ratio=2.0), complete(5), 4),
+             lambda z, steps, v: GaussianProfile(math.sqrt(
+                 steps // 2 * truths.pairwise_masks(complete(5), z, 2 * z, v, 4))), exact=True, steps=(2, 6),
+             observers=((0,), (0, 2)), refused=()),
+    ),
+    "server_admm": (
+        Case("the models of ADMM", charged(br.FederatedADMM(gamma=0.5), star(9), 8),
+             admm_truth(lambda k, v, h: truths.centralized(9, k, 0.5, 0.5, h, len(v))[0], 2.0),
+             noises=(0.7, 9.0), steps=(2, 7), observers=((1,), (1, 2, 3, 4)), refused=()),
+        Case("the models of ADMM, over-relaxed", charged(br.FederatedADMM(0.5, 0.7), star(16), 8),
+             admm_truth(lambda k, v, h: truths.centralized(16, k, 0.7, 0.5, h, len(v))[0], 2.0),
+             noises=(0.7, 9.0), steps=(2, 7), observers=((1,),), refused=()),
+        Case("a trusted server's noise", charged(br.FederatedADMM(gamma=0.5, noise="server"), star(5), 4),
+             admm_truth(lambda k, v, h: truths.noisy_models(5, k + 1, 0.5, 0.5, h, unseen=0), 1 / 5), exact=True,
+             noises=(0.7, 9.0), steps=(2, 7), observers=((1,), (1, 2)), refused=()),
+        Case("a trusted server's noise, over-relaxed", charged(br.FederatedADMM(0.5, 0.75, noise="server"), star(5), 4),
+             admm_truth(lambda k, v, h: truths.noisy_models(5, k + 1, 0.75, 0.5, h, unseen=0), 3 / 5),
+             noises=(0.7, 9.0), steps=(2, 9), refused=(), observers=((1,),)),
     ),
     "gopa_k_out": (
         Case("a random k-out graph", lambda z, *_: k_out_guarantee(Crowd(300), 120, z, 9 * z, 1e-7), drawn_graph,

@@ -226,7 +226,7 @@ def all_walks(weights, start, length, of, observers, cap, z, published=False):
 # ADMM
 
 
-def noisy_models(n, rounds, relaxation, gamma, h):
+def noisy_models(n, rounds, relaxation, gamma, h, unseen=1):
     """Consensus noise: duals without noise of their own, every model the mean of the duals and fresh noise."""
     run, rows = Audit(n, relaxation, gamma, [0.0] + [h] * (n - 1), n * rounds + rounds), []
     for k in range(rounds):
@@ -238,7 +238,7 @@ def noisy_models(n, rounds, relaxation, gamma, h):
             du[run.used] -= relaxation
             run.duals[i][run.used] -= relaxation
             run.mean[run.used] -= relaxation / n
-    return loss(rows[1:], list(range(n * rounds, n * rounds + rounds)))
+    return loss(rows[unseen:], list(range(n * rounds, n * rounds + rounds)))
 
 
 def all_duals(n, rounds, relaxation, gamma, h):
@@ -248,3 +248,34 @@ def all_duals(n, rounds, relaxation, gamma, h):
         z = run.mean.copy()
         rows += [run.step(i, z).copy() for i in range(n)]
     return loss(rows)
+
+
+def told_means(rounds, n, observers):
+    """mu times the noise multiplier of peer n - 1 when only means of all answers are told: one explicit covariance.
+
+    The answers of all rounds are one Gaussian vector; observers subtract their own noise; everybody's data are fixed.
+    """
+    tell = np.kron(np.eye(rounds), np.ones((1, n)) / n)  # (rounds, rounds * n)
+    hidden = np.tile([u not in observers for u in range(n)], rounds)
+    shift = tell[:, np.tile(np.arange(n) == n - 1, rounds)].sum(axis=1)
+    covariance = (tell * hidden) @ (tell * hidden).T
+    return math.sqrt(shift @ np.linalg.solve(covariance, shift))
+
+
+def told_forward(graph, woken, observers):
+    """The (peer, wake-up) pairs that words may have carried to the observers; 0 is before the first wake-up."""
+    knows = [{(u, 0)} for u in range(graph.n)]
+    heard = [set().union(*(knows[v] for v in (u, *graph.neighbors(u).tolist()))) for u in range(graph.n)]
+    count = [0] * graph.n
+    for u in woken:
+        count[u] += 1
+        knows[u] |= heard[u] | {(u, count[u])}
+        for v in graph.neighbors(u).tolist():
+            heard[v] |= knows[u]
+    return set().union(*(heard[v] | knows[v] for v in observers))
+
+
+def sum_of_coins(trials):
+    """The sum of the masked values, which everybody sees: coins of all who hide, moved by one level."""
+    law = [math.comb(trials, k) / 2.0**trials for k in range(trials + 1)]
+    return Outcomes(np.array([*law, 0.0]), np.array([0.0, *law]))

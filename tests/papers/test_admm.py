@@ -18,6 +18,15 @@ from bruit.fixed_points.iteration import Iteration
 from bruit.fixed_points.proximal_steps import proximal_gradient
 from bruit.fixed_points.regularizers import L1, ElasticNet, Free
 from bruit.graphs import complete, star
+from bruit.privacy.network.admm import (
+    AdmmNoise,
+    consensus_guarantee,
+    decentralized_guarantee,
+    federated_guarantee,
+    models_guarantee,
+    transcript_guarantee,
+)
+from bruit.privacy.network.published_admm import published_centralized
 from bruit.randomness import Replay
 from bruit.tasks import Logistic, Records, Ridge
 
@@ -198,6 +207,40 @@ def test_verified_bounds_hold_on_random_instances_and_the_published_one_does_not
         walk = rng.integers(0, n, steps)
         assert walk_energy(n, h, gamma, share, walk) <= 16 * (walk == 0).sum() * gamma**2 * (1 + 1e-9)
     assert broken == single > 5
+
+
+def charged(guarantee):
+    """X of a guarantee: its divergence of order 2, which is X for a Gaussian pair with mu^2 = X."""
+    return guarantee.profile.divergence(2.0)
+
+
+def test_every_proven_accountant_is_above_the_exact_loss():
+    # walk:ADE-3 with the library's accountants, L = sigma = 1: 200 random linear-quadratic instances, n <= 10, K <= 8
+    rng = np.random.default_rng(11)
+    violations, firsts = [], []
+    for _ in range(200):
+        n, steps = int(rng.integers(3, 11)), int(rng.integers(1, 9))
+        noise = AdmmNoise(1.0, 10 ** rng.uniform(-1, 1), 1.0, rng.uniform(0.05, 0.5))
+        gamma, share, h = noise.gamma, noise.relaxation, np.r_[0.0, 10 ** rng.uniform(-2, 1, n - 1)]
+        exact = energy(*responses(n, h, gamma, share, [np.arange(n)] * steps)[:2]) * (1 - 1e-9)
+        assert exact <= charged(models_guarantee(noise, n, steps))
+        assert exact <= charged(transcript_guarantee(noise, steps))
+        violations.append(exact > charged(published_centralized(noise, n, steps)))
+        firsts.append(steps == 1)
+        some = [rng.choice(n, int(rng.integers(1, n + 1)), replace=False) for _ in range(steps)]
+        times = sum(0 in chosen for chosen in some)
+        if times:  # who never takes part loses nothing
+            exact = energy(*responses(n, h, gamma, share, some)[:2]) * (1 - 1e-9)
+            assert exact <= charged(federated_guarantee(noise, times))
+            shift, forms, _ = responses(n, h, gamma, share, some, noisy_mean=True)
+            assert energy(shift, forms) * (1 - 1e-9) <= charged(consensus_guarantee(n, steps, 1.0, gamma, 1.0, share))
+        walk = rng.integers(0, n, steps)
+        if (walk == 0).any():
+            exact = walk_energy(n, h, gamma, share, walk) * (1 - 1e-9)
+            assert exact <= charged(decentralized_guarantee(noise, int((walk == 0).sum())))
+    broken = np.array(violations)
+    assert broken[np.array(firsts)].all()  # 100 % of K = 1, n >= 3, as expected of Theorem 8.7
+    assert broken.mean() > 0.9
 
 
 def objective(features, targets, kind, regularizer):

@@ -13,10 +13,13 @@ import pytest
 from bruit.algorithms.algorithm import catalog
 from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.chebyshev import Chebyshev
+from bruit.algorithms.fed_avg import FedAvg
 from bruit.algorithms.federated_admm import FederatedADMM
 from bruit.algorithms.gopa import Gopa
 from bruit.algorithms.gossip_sgd import GossipSGD
+from bruit.algorithms.model_propagation import ModelPropagation
 from bruit.algorithms.pair_averaging import PairAveraging
+from bruit.algorithms.personalized import Personalized
 from bruit.algorithms.renoised import Renoised
 from bruit.algorithms.ring_sum import RingSum
 from bruit.algorithms.token_histogram import TokenHistogram
@@ -49,7 +52,15 @@ PROTOCOLS = {
         (WalkSGD(rest=4), "ring:6", 3, 0, 40),
     ],
     "walk-admm": [(WalkADMM(), "complete:5", 2, 0, 20), (WalkADMM(), "complete:5", 2, None, 20)],
-    "federated-admm": [(FederatedADMM(), "star:5", 2, 0, 6), (FederatedADMM(participants=2), "star:5", 2, 1, 6)],
+    "fed-avg": [
+        (FedAvg(1.0), "star:5", 2, 0, 6), (FedAvg(1.0), "star:5", 2, (1, 3), 6),
+        (FedAvg(1.0, participants=2), "star:5", 2, 1, 6), (FedAvg(1.0, ratio=5.0), "complete:5", 2, (0, 1), 4),
+    ],
+    "federated-admm": [
+        (FederatedADMM(), "star:5", 2, 0, 6), (FederatedADMM(participants=2), "star:5", 2, 1, 6),
+        (FederatedADMM(), "star:9", 2, 1, 6), (FederatedADMM(noise="server"), "star:5", 2, 1, 6),
+        (FederatedADMM(relaxation=0.7, participants=2, noise="server"), "star:5", 2, (1, 3), 8),
+    ],
     "ring-sum": [(RingSum(), "ring:5", 2, 4, 15), (RingSum("shared"), "ring:5", 1, (0, 2), 10)],
     "walk-sum": [(WalkSum(), "complete:5", 2, 0, 30)],
     "token-histogram": [(TokenHistogram(), "ring:5", 1, 3, 10)],
@@ -57,8 +68,13 @@ PROTOCOLS = {
         (Gopa(), "complete:5", 2, 0, 1), (Gopa(), "complete:5", 2, (0, 1), 1), (Gopa(ratio=3.0), "star:5", 2, 0, 2),
         (Gopa(), "ring:5", 2, None, 2),
     ],
+    "personalized": [(Personalized(), "path:3", 2, 0, 2), (Personalized(updates=1), "ring:5", 2, 0, 1)],
+    "model-propagation": [(ModelPropagation(), "path:4", 3, 0, 2), (ModelPropagation(), "path:4", 3, 0, 1)],
 }  # fmt: skip
-LOCAL_ONLY = {"boosting", "gossip-admm", "model-propagation", "personalized"}
+LOCAL_ONLY = {
+    "boosting", "dual-averaging", "dual-averaging-rounds", "gossip-admm", "gosta", "gosta-rounds", "u1-gossip",
+    "u2-gossip",
+}
 """Algorithms without a theorem of their own: what is claimed is the composition of their audited mechanisms."""
 CASES = [case for cases in PROTOCOLS.values() for case in cases]
 

@@ -8,7 +8,7 @@ import pytest
 from bruit.errors import ConfigError
 from bruit.trace import Faults, Meetings, Received, Trace, trace_from
 
-COUNTS = {"messages": 7, "refusals": 1, "retransmissions": 2, "missed": 3}
+COUNTS = {"messages": 7, "refusals": 1, "retransmissions": 2, "missed": 3, "bytes": 56}
 
 
 class Pair(NamedTuple):
@@ -35,7 +35,7 @@ def test_columns_read_back(rows):
     first = story(rows)
     second = read_back(first)
     assert (second.peers, second.steps, second.watched, second.reads) == (3, 4, first.watched, first.reads)
-    assert (second.messages, second.refusals, second.retransmissions, second.missed) == (7, 1, 2, 3)
+    assert (second.messages, second.refusals, second.retransmissions, second.missed, second.bytes) == (7, 1, 2, 3, 56)
     for one, two in zip(first.meetings + first.faults, second.meetings + second.faults, strict=True):
         assert np.array_equal(one, two)
     for one, two in zip(first.received, second.received, strict=True):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from bruit.privacy.accountants.gaussian import epsilon_of
 from bruit.privacy.calibrate import least
 from bruit.privacy.network.gopa_k_out import kappa_of, own_noise
 from bruit.privacy.network.gopa_spectrum import Laplacian, Quadrature, laplacian_among
+
+Rule = Literal["exact", "corollary"]
 
 LOOKED_AT = 48  # peers with the fewest honest neighbors
 VAST = 1e6  # noise between neighbors, in units of the own one, that more would not improve
@@ -95,13 +98,20 @@ class Found:
 
 def smallest_k(
     n: int, rho: float, epsilon: float, delta_prime: float, delta: float, most_pair_sigma: float, draws: int = 3,
-    seed: int = 0,
+    seed: int = 0, rule: Rule = "exact",
 ) -> Found:  # fmt: skip
-    """The smallest k for which all drawn graphs reach (epsilon, delta) with at most that noise between neighbors."""
+    """The smallest k for which all drawn graphs reach (epsilon, delta) with at most that noise between neighbors.
+
+    The source's table takes the corollary as its rule; the exact curve needs less.
+    """
+    if draws < 1 or not most_pair_sigma > 0:
+        raise PrivacyError(f"a search needs graphs to draw and noise to allow, found {draws} and {most_pair_sigma}")
     own = own_noise(math.floor(rho * n + 1e-9), epsilon, delta_prime)
 
     def needed(k: int) -> float:
-        return max(draw(n, k, rho, seed + t).exact_pair(own, epsilon, delta) for t in range(draws))
+        seen = (draw(n, k, rho, seed + t) for t in range(draws))
+        return max(one.exact_pair(own, epsilon, delta) if rule == "exact"
+                   else one.corollary_pair(epsilon, delta_prime, delta) for one in seen)  # fmt: skip
 
     k = _first(lambda k: needed(k) <= most_pair_sigma, n - 1)
     return Found(k, needed(k), own, draws)

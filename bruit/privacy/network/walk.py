@@ -6,6 +6,7 @@ minorant of the partial sums (walk:F-2). Segments compose: X_uv = sum of E over 
 The observer is assumed to know the whole walk. Silent steps must carry noise too.
 Rounding a gradient to the lattice of its noise moves it by at most `grain` sensitivities, so a step may expand by that
 much: all shifts of a segment in which u contributes grow by the grain, and E by 2 grain k + grain^2 length.
+A regularizer l2 adds l2 |x| to a gradient: in a ball of radius `bound` at most l2 bound, which the clip must allow for.
 With step sizes eta_t the shifts and the noises are eta_t (walk:RW-3, F-2): E is the weighted energy, never below the
 plain one, and the first grain counts (largest / smallest step) times. Steps of a burn-in, without data and without
 noise, show a token that nobody has touched. A published last token is one more observation.
@@ -35,6 +36,7 @@ class RealizedWalk(Theorem):
     decay: float = 0.0
     burn_in: int = 0
     published: bool = False
+    bound: float | None = None  # radius of the ball the token is projected on, before every gradient
     title: ClassVar[str] = "the path energy of the realized walk"
     spec: ClassVar[str] = "walk:RW-6"
 
@@ -56,15 +58,16 @@ class RealizedWalk(Theorem):
                 "no bound on the gradients is declared, so clipping may cut them and break the non-expansive step;"
                 " normalize the rows, or (without data) declare --smoothness; seen_by='everybody' gives local DP"
             )
-        if constants.lipschitz > facts.clip:
-            raise PrivacyError(
-                f"clipping at {facts.clip:g} may cut gradients as long as {constants.lipschitz:g}, and a cut vector"
-                " breaks the non-expansive step; raise the clip or clip the scalar derivative in the task"
-            )
-        if constants.strong_convexity > 0:
+        if constants.strong_convexity > 0 and self.bound is None:
             raise PrivacyError(
                 "the regularizer makes gradients as long as the model, so clipping may cut them and break the"
-                " non-expansive step; run the walk without l2"
+                " non-expansive step; run the walk without l2, or keep the model in a ball (bound)"
+            )
+        longest = constants.lipschitz + constants.strong_convexity * (self.bound or 0.0)
+        if longest > facts.clip:
+            raise PrivacyError(
+                f"clipping at {facts.clip:g} may cut gradients as long as {longest:g}, and a cut vector"
+                " breaks the non-expansive step; raise the clip or clip the scalar derivative in the task"
             )
         self._noise_everywhere(facts)
         step = "constant step" if self.decay == 0 else f"steps falling as t^-{self.decay:g} from"

@@ -50,6 +50,54 @@ def test_the_trace(graph):
     assert ledger.counts().sum(axis=1).tolist() == [1, 2, 1]
 
 
+class Consensus(Told):
+    """The normals of the variant: one row for each mean, drawn by the server in rounds 2, 4."""
+
+    def normal(self, purpose, lanes, steps, use=0, count=1, run=0):
+        assert lanes.tolist() == [0]
+        return np.array([[[1.0, 0.0], [-0.3, 0.2]][int(steps[0]) // 2 - 1]])
+
+
+@pytest.mark.parametrize("graph", [star(3), complete(3)], ids=lambda graph: graph.name)
+def test_the_trace_with_noise_on_the_mean(graph):
+    # walk:ADMM-5, variant: sigma_z .1; the first z is prox(.1 (.5, -.5)) = 0, as here without noise
+    dice, ledger = Consensus(), Ledger(3)
+    door = TaskDoor(TRACED, br.Gaussian(clip=50.0, sigma=0.1 * 3 / 0.7, lattice=None), dice, ledger)
+    algorithm = FederatedADMM(gamma=0.7, relaxation=0.5, l1=0.1, noise="server")
+    models = []
+    for steps in (2, 4):
+        job = Job(algorithm, graph, door, dice, steps, ledger, frozenset())
+        models.append(br.Bulk().execute(job).state.model[0])
+    assert models[0] == pytest.approx([0.215866013, -0.018643791], abs=1e-9)
+    assert models[1] == pytest.approx([0.288999130, -0.078678687], abs=1e-9)
+    assert {type(event).__name__ for event in ledger.events} == {"Exact", "Mask"}
+
+
+def test_answers_without_noise_are_clipped_and_never_grow_apart():
+    """What the theorem on models asks of a step: the clipped (x - prox(x)) is non-expansive, and at most clip."""
+    from bruit.algorithms.home import Address
+
+    rng, ledger = np.random.default_rng(3), Ledger(3)
+    door = TaskDoor(TRACED, br.Gaussian(clip=0.4, sigma=1.0, lattice=None), Replay(0), ledger)
+    at, rho = Address(np.arange(3), np.zeros(3, np.int64), np.zeros(3, np.int64), 0), np.full(3, 0.7)
+    for _ in range(40):
+        x, y = rng.normal(0, 1, (2, 3, 2))
+        a, b = (door.envelope_gradient(at, point, rho, 0.0) for point in (x, y))
+        assert np.all(np.linalg.norm(a, axis=1) <= 0.4 * (1 + 1e-12))
+        assert np.all(0.7 * np.linalg.norm(a - b, axis=1) <= np.linalg.norm(x - y, axis=1) * (1 + 1e-9))
+    assert [str(event) for event in ledger.events] == ["Exact()"]
+
+
+def test_noise_at_the_server_reaches_the_optimum_without_noise_and_comes_closer_with_it():
+    task = Mean.normal(20, 3)
+    plain = br.run(FederatedADMM(noise="server"), star(20), task, steps=101, evaluate_every=0)
+    assert plain.estimates[0] == pytest.approx(task.values.mean(axis=0), abs=1e-8)
+    noise = br.Gaussian(clip=5.0, sigma=2.0)
+    errors = [br.run(FederatedADMM(noise=who), star(20), task, steps=41, privacy=noise).metrics.last("mse")
+              for who in ("peers", "server")]  # fmt: skip
+    assert errors[1] < errors[0]
+
+
 def test_exactly_so_many_take_part_in_each_iteration():
     run = br.run(FederatedADMM(participants=3), star(8), Mean.normal(8, 2), steps=41, seed=2, evaluate_every=0,
                  privacy=br.Gaussian(clip=1.0, sigma=1.0))  # fmt: skip
@@ -123,6 +171,7 @@ def test_common_draws_are_shared_by_all_and_cost_one_row():
 def test_other_parameters_conform():
     check_algorithm(FederatedADMM(gamma=0.4, relaxation=0.8, participants=2, l1=0.1, bound=2.0), star(6))
     check_algorithm(FederatedADMM(participants=2, server=4))
+    check_algorithm(FederatedADMM(relaxation=0.8, participants=3, l1=0.1, server=1, noise="server"))
     made = FederatedADMM(participants=2, l1=0.1, bound=2.0, server=1)
     assert algorithm_from(made.describe()) == made
 
@@ -142,6 +191,8 @@ def test_going_on_keeps_the_duals():
     (lambda: FederatedADMM(relaxation=0.0), r"in \(0, 1\]"),
     (lambda: FederatedADMM(participants=0), "at least 1 participant, found 0"),
     (lambda: FederatedADMM(l2=-1.0), "L2 part"),
+    (lambda: FederatedADMM(noise="both"), "by the 'peers' or by the 'server', found noise = 'both'"),
+    (lambda: FederatedADMM(relaxation=1.0, noise="server"), "no noise at the server hides one; lower it"),
     (lambda: FederatedADMM(participants=5).prepare(star(4), 3), "5 participants cannot be drawn: .* are 4 peers"),
     (lambda: FederatedADMM(server=4).prepare(star(4), 3), r"server is peer 4, but the graph has peers 0\.\.3"),
     (lambda: FederatedADMM().prepare(butterfly(8), 3), "one fixed graph around its server"),

@@ -5,7 +5,7 @@ import pytest
 
 import bruit as br
 from bruit.algorithms.algorithm import algorithm_from, catalog
-from bruit.algorithms.boosting import Boosting
+from bruit.algorithms.boosting import Boosting, pack, unpack
 from bruit.algorithms.gossip_admm import GossipADMM
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.model_propagation import ModelPropagation
@@ -13,8 +13,10 @@ from bruit.algorithms.personalized import Personalized, State
 from bruit.engines.replay import lines
 from bruit.errors import ConfigError
 from bruit.graphs import ring
+from bruit.graphs.learn import Collaboration
 from bruit.graphs.similarity import similarity
 from bruit.mechanisms.record_noise import RecordNoise
+from bruit.personal.alternate import alternate
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.randomness import Replay
 from bruit.tasks import Logistic, Mean, Records
@@ -145,17 +147,63 @@ def test_boosting_against_a_plain_loop(memory):
         assert done.estimates == pytest.approx(models, abs=1e-12)
 
 
-def test_a_boosting_message_is_a_few_numbers():
-    """perso:PERSO-6: the bytes of a message do not grow with the number of predictors."""
-    sizes = []
-    for width in (5, 500):
-        task = Mean(np.random.default_rng(0).standard_normal((6, width)))
-        done = br.run(Boosting(memory=4), "ring:6", task, steps=3, watch=[0], evaluate_every=0)
-        row = done.trace.received[-1].row
-        sizes.append(row.taken.nbytes + row.steps.nbytes)
-    assert sizes == [40, 40]
-    full = br.run(Personalized(), "ring:6", task, steps=3, watch=[0], evaluate_every=0)
-    assert full.trace.received[-1].row.nbytes == 4000
+@pytest.mark.parametrize(("memory", "width", "size"), [(1, 5, 8 + 1), (1, 500, 8 + 2), (4, 5, 8 + 2), (4, 500, 8 + 5),
+                                                       (4, 40_000, 8 + 9)])  # fmt: skip
+def test_a_boosting_message_is_logarithmic_in_the_predictors(memory, width, size):
+    """perso:PERSO-6: ceil(log2(2 K + 1)) bits a choice and eight bytes for the count, in the trace and in the view."""
+    task = Mean(np.random.default_rng(0).standard_normal((6, width)))
+    done = br.run(Boosting(memory=memory), "ring:6", task, steps=3, watch=[0], evaluate_every=0)
+    row = done.trace.received[-1].row
+    assert row.packed.nbytes + row.steps.nbytes == size
+    assert done.trace.bytes == size * done.trace.messages
+    full = br.run(Personalized(), "ring:6", task, steps=3, evaluate_every=0)
+    assert full.trace.bytes == 8 * width * full.trace.messages
+
+
+def test_whom_a_learned_graph_leaves_alone_keeps_the_model_fitted_alone():
+    """perso:PERSO-1: a peer of degree zero is purely local; here no edge is worth its price."""
+    rng = np.random.default_rng(0)
+    answers = rng.choice([-1.0, 1.0], (24, 5))
+    task = Boosted(Records.of(answers, rng.choice([-1.0, 1.0], 24), np.repeat(np.arange(6), 4)))
+    aim = Collaboration(1.0, 1e-6, 0.5, 1.0)
+    found = alternate(Boosting(1.0, 1.0), task, aim, rounds=2, steps=5, wakes=60)
+    alone = br.run(Boosting(0.0, 1.0), "ring:6", task, steps=5, evaluate_every=0)
+    assert not found.graph.degrees.any()
+    assert np.array_equal(found.models, alone.estimates)
+    assert np.abs(found.models).sum() > 0
+
+
+def test_choices_come_back_from_their_bits():
+    """All choices of every width, and bits that no honest peer sends."""
+    for predictors in (1, 2, 3, 127, 128, 1000):
+        taken = np.arange(-predictors, predictors + 1)[:, None] * np.array([1, -1, 1])
+        packed = pack(taken, predictors)
+        assert packed.shape[1] == -(-3 * (2 * predictors).bit_length() // 8)
+        assert np.array_equal(unpack(packed, predictors, 3), taken)
+    assert unpack(np.full((1, 2), 255, np.uint8), 5, 4).tolist() == [[5, 5, 5, 5]]
+
+
+BYTES = [(Boosting(memory=2), Mean(np.eye(6))), (Personalized(), Mean(np.eye(6))), (GossipADMM(), Mean(np.eye(6))),
+         (br.GossipSGD(0.1), Mean(np.eye(6))), (br.WalkSGD(0.1), Mean(np.eye(6)))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("algorithm", "task"), BYTES, ids=[a.name() for a, _ in BYTES])
+def test_engines_count_the_same_bytes(algorithm, task):
+    """A payload has one size in every engine; offers and refusals have none."""
+    runs = [br.run(algorithm, "ring:6", task, steps=4, seed=1, engine=engine, evaluate_every=0)
+            for engine in (br.Bulk(), br.Events())]  # fmt: skip
+    assert runs[0].trace.bytes > 0
+    if isinstance(algorithm.schedule, br.Wakes):  # a peer also says once, before anybody wakes, how it begins
+        first = 12 * runs[0].trace.bytes // runs[0].trace.messages
+        assert runs[1].trace.bytes in (runs[0].trace.bytes, runs[0].trace.bytes + first)
+    else:
+        assert runs[1].trace.bytes == runs[0].trace.bytes
+
+
+def test_the_compiled_path_counts_the_same_bytes():
+    slow, fast = (br.run(Personalized(), similarity(weights()), people(), steps=5, evaluate_every=0,
+                         engine=br.Bulk(fused=fused)) for fused in (False, True))  # fmt: skip
+    assert fast.trace.bytes == slow.trace.bytes > 0
 
 
 def test_noise_protects_local_models_once():

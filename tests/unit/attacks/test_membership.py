@@ -76,7 +76,7 @@ def test_odds_of_known_normal_laws():
 
 def test_score():
     score = Membership(np.array([3.0, 1.0, -1.0, -2.0])).score(np.array([True, True, False, False]))
-    assert score == (1.0, 1.0, 1.0)
+    assert score == (1.0, 1.0, 1.0, 1.0)
     assert Membership(np.zeros(4)).score(np.array([True, True, False, False])).auc == 0.5
 
 

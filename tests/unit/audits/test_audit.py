@@ -180,3 +180,12 @@ def test_command(experiment):
     assert "Defence: " in told.stdout.splitlines()[-1]
     wrong = CliRunner().invoke(app, [str(experiment), "--of", "2", "--seen-by", "zero"])
     assert isinstance(wrong.exception, ConfigError)
+
+
+def test_progress_counts_the_paired_runs():
+    """Chunk by chunk, up to all of them."""
+    told = []
+    audit(Averaging(), "path:3", Gaussian(clip=1.0, sigma=2.0), 0, 1, 2, trials=2000, delta=1e-4,
+          confidence=0.95, progress=lambda done, total: told.append((done, total)))  # fmt: skip
+    assert told == sorted(told)
+    assert told[-1] == (2000, 2000)

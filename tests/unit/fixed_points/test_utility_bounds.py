@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from bruit.errors import ConfigError
+from bruit.fixed_points.consensus_admm import Consensus
+from bruit.fixed_points.contraction import affine_contraction, declared_contraction
 from bruit.fixed_points.draws import Drawn
 from bruit.fixed_points.iteration import Iteration
 from bruit.fixed_points.utility import Utility
@@ -82,3 +84,18 @@ def test_the_report_says_all_three():
 def test_impossible_bounds(make, word):
     with pytest.raises(ConfigError, match=word):
         make()
+
+
+def test_declared_contraction_of_consensus_admm_is_reached_and_never_passed():
+    """Quadratics with curvatures from mu to L: the worst curvature decides, r = 0 and n = 1 reach it exactly."""
+    for gamma in (0.1, 0.7, 3.0):
+        declared = declared_contraction(gamma, 4.0, 0.5)
+        exact = []
+        for h in (np.array([0.5, 4.0]), np.array([0.5, 1.0]), np.array([2.0, 4.0])):
+            consensus = Consensus(lambda w, length, h=h: w / (1 + length * h), gamma)
+            exact.append(affine_contraction(consensus.operator, np.zeros((1, 2))))
+            several = Consensus(lambda w, length, h=h: w / (1 + length * h[:, None]), gamma)
+            assert affine_contraction(several.operator, np.zeros((2, 1))) <= declared + 1e-12
+        assert max(exact) == pytest.approx(declared)
+    with pytest.raises(ConfigError, match="ADMM contracts for smoothness >= strong convexity > 0"):
+        declared_contraction(1.0, 1.0, 0.0)

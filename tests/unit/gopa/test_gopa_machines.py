@@ -1,7 +1,6 @@
-"""Participants and board in any order of messages, dropouts at any moment: exact sums, and never too much shown."""
+"""Participants and board one message at a time: what they answer, what they refuse, and what they never show."""
 
-import heapq
-from itertools import count
+import contextlib
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from bruit.gopa.messages import (
     Key,
     Masked,
     Opened,
-    Outcome,
     Post,
     Posted,
     Ready,
@@ -30,8 +28,7 @@ from bruit.gopa.messages import (
 from bruit.gopa.participant import Participant
 from bruit.gopa.seeds import KeyPair
 from bruit.gopa.terms import Terms
-from bruit.graphs import complete, k_out, ring
-from bruit.randomness import Replay
+from bruit.graphs import complete, ring
 
 WIDTH = 2
 
@@ -39,132 +36,6 @@ WIDTH = 2
 def terms_of(graph, **changes):
     return Terms(**{"number": 3, "peers": graph.n, "width": WIDTH, "clip": 2.0, "own_sigma": 0.5, "pair_sigma": 20.0,
                     "degree": graph.n - 1, "partners": 0, **changes})  # fmt: skip
-
-
-class Village:
-    """All participants and the board on a virtual clock; messages take the delays of a list, in turn.
-
-    `leaving[u]` is how many messages u still handles before it falls silent for ever."""
-
-    def __init__(self, graph, terms, delays, leaving=(), rollback=True):
-        self.values = np.random.default_rng(1).uniform(-1, 1, (graph.n, WIDTH))
-        self.dice = Replay(5)
-        self.people = {u: Participant(u, graph.neighbors(u).tolist(), self.values[u], terms, 10.0, dice=self.dice)
-                       for u in range(graph.n)}  # fmt: skip
-        self.board = Board(terms, 20.0, rollback)
-        self.terms, self.delays, self.left = terms, delays, dict(leaving)
-        self.queue, self.order, self.results, self.posts, self.notes = [], count(), [], [], []
-
-    def push(self, time, target, action):
-        heapq.heappush(self.queue, (time, next(self.order), target, action))
-
-    def carry_out(self, now, source, effects):
-        for effect in effects:
-            number = next(self.order)
-            late = now + self.delays[number % len(self.delays)]
-            if isinstance(effect, WakeAt):
-                self.push(effect.time, source, ("wake", effect.alarm))
-            elif isinstance(effect, Send):
-                self.push(late, effect.to, ("say", None if source == "board" else source, effect.message))
-                if number % 3 == 0:  # some messages arrive twice
-                    self.push(late + 1, effect.to, ("say", None if source == "board" else source, effect.message))
-            elif isinstance(effect, Post):
-                self.posts.append((source, effect.message))
-                self.push(late, "board", ("say", source, effect.message))
-            elif isinstance(effect, Outcome | Failed):
-                self.results.append(effect)
-            else:
-                self.notes.append((source, effect))
-
-    def run(self):
-        self.carry_out(0.0, "board", self.board.begin(0.0))
-        for u, person in self.people.items():
-            if self.left.get(u, 1) > 0:
-                self.carry_out(0.0, u, person.begin(0.0))
-        while self.queue:
-            now, _, target, action = heapq.heappop(self.queue)
-            machine = self.board if target == "board" else self.people[target]
-            if target in self.left:
-                if self.left[target] <= 0:
-                    continue
-                self.left[target] -= 1
-            done = machine.wake(now, action[1]) if action[0] == "wake" else machine.receive(now, action[1], action[2])
-            self.carry_out(now, target, done)
-        assert len(self.results) == 1
-        return self.results[0]
-
-    def noisy_sum(self, peers):
-        """x + own noise of these peers, in words, by hand."""
-        field = self.terms.field
-        total = np.zeros(WIDTH, np.uint64)
-        for u in peers:
-            own = self.dice.normal("noise", np.array([u]), self.terms.number, 0, WIDTH)[0]
-            total = total + field.encode(self.values[u]) + field.noise(own, self.terms.own_sigma)
-        return total
-
-
-def never_both(village):
-    """perso:GOPA-7, rule: nobody's accepted masked value and its exchanges are both public."""
-    shown = set(village.board.masked)
-    opened = {other for _, other in village.board.opened}
-    assert not shown & opened
-    for source, message in village.posts:
-        if isinstance(message, Opened):
-            assert not {other for other, _ in message.keys} & shown, source
-
-
-DELAYS = st.lists(st.floats(0.01, 9.0), min_size=1, max_size=40)
-
-
-@settings(max_examples=40, deadline=None)
-@given(DELAYS, st.dictionaries(st.integers(0, 6), st.integers(0, 14), max_size=4))
-def test_any_order_and_dropouts_at_any_moment(delays, leaving):
-    """Whatever happens, the sum is that of the noisy values of who stayed, to the bit, or noise is counted as left."""
-    graph = k_out(7, 2, seed=1)
-    village = Village(graph, terms_of(graph), delays, leaving)
-    found = village.run()
-    never_both(village)
-    if isinstance(found, Failed):
-        assert len(leaving) >= 6
-        return
-    assert set(found.online) | set(found.dropped) <= set(range(7))
-    assert found.variance == pytest.approx(0.25 / len(found.online) + found.residual * 400 / len(found.online) ** 2)
-    if found.residual == 0:
-        assert np.array_equal(found.total, village.noisy_sum(found.online))
-        assert found.mean == pytest.approx(village.terms.field.decode(found.total) / len(found.online))
-
-
-@settings(max_examples=15, deadline=None)
-@given(DELAYS)
-def test_nobody_leaves_and_messages_are_fast_enough(delays):
-    graph = complete(5)
-    village = Village(graph, terms_of(graph), [delay / 5 for delay in delays])
-    found = village.run()
-    assert found.online == tuple(range(5))
-    assert found.residual == 0
-    assert np.array_equal(found.total, village.noisy_sum(range(5)))
-
-
-def test_who_leaves_after_the_roster_is_rolled_back():
-    """It answered every exchange and fell silent before publishing."""
-    graph = complete(5)
-    leaving = {2: 2 * 4 + 3}
-    for moment in range(4, 16):
-        leaving[2] = moment
-        village = Village(graph, terms_of(graph), [0.1], dict(leaving))
-        found = village.run()
-        never_both(village)
-        assert found.residual == 0
-        assert np.array_equal(found.total, village.noisy_sum(found.online))
-        if found.dropped == (2,):
-            break
-    assert found.dropped == (2,)
-    assert len(village.board.opened) == 4
-    left = Village(graph, terms_of(graph), [0.1], {2: moment}, rollback=False)
-    kept = left.run()
-    assert kept.residual == 4
-    assert kept.variance == pytest.approx(0.25 / 4 + 4 * 400 / 16)
-    assert not left.board.opened
 
 
 def exchanged(patience=10.0, **changes):
@@ -318,6 +189,116 @@ def test_values_out_of_range_are_refused():
         Participant(0, [0], np.zeros(WIDTH), terms)
 
 
+def test_more_neighbors_than_there_is_room_for_are_refused():
+    """Overflow of the fixed point is detected before it can happen."""
+    tight = terms_of(ring(4), degree=2)
+    with pytest.raises(ConfigError, match="sums could overflow; agree on degree = 3"):
+        Participant(0, [1, 2, 3], np.zeros(WIDTH), tight)
+    with pytest.raises(ConfigError, match="sums could overflow; agree on degree = 3"):
+        Participant(0, [1], np.zeros(WIDTH), tight, open=True)
+
+
+def test_a_wrong_key_costs_its_exchange_only():
+    """The seed of peer 1 is another one; the exchange with peer 2 counts, and the round goes on."""
+    terms = terms_of(complete(3))
+    a, c = Participant(0, [1, 2], np.zeros(WIDTH), terms, 10.0), Participant(2, [0], np.zeros(WIDTH), terms, 10.0)
+    to_c, from_c = a.begin(0.0)[1].message, c.begin(0.0)[0].message
+    a.receive(0.0, 1, Key(KeyPair().public))
+    with pytest.raises(RemoteProtocolError, match="nothing of the value was sent"):
+        a.receive(0.0, 1, Confirm(bytes(32)))
+    a.receive(0.0, 2, from_c)
+    a.receive(0.0, 2, c.receive(0.0, 0, to_c)[0].message)
+    assert a.wake(10.0) == [Post(Ready((2,)))]
+
+
+def test_all_neighbors_gone_or_silent_and_the_participant_says_what_would_protect_it():
+    """Nobody answered: with `partners` = 1 nothing is published, since only its own noise would hide the value."""
+    a = Participant(0, [1, 2], np.zeros(WIDTH), terms_of(ring(3), partners=1), 10.0)
+    a.begin(0.0)
+    assert a.wake(10.0) == [Post(Ready(()))]
+    (gone,) = a.receive(11.0, None, Roster((0, 1, 2), ()))
+    assert isinstance(gone, Withdrawn)
+    assert "little but its own noise would protect" in gone.reason
+
+
+def open_pair():
+    """Peer 0 picked nobody yet; peer 1 picked it."""
+    terms = terms_of(complete(4))
+    return (Participant(0, [], np.zeros(WIDTH), terms, 10.0, open=True),
+            Participant(1, [0], np.zeros(WIDTH), terms, 10.0, open=True))  # fmt: skip
+
+
+def test_who_picks_me_is_answered_with_a_key_and_becomes_a_neighbor():
+    a, b = open_pair()
+    assert a.begin(0.0) == [WakeAt(10.0, "exchange")]
+    key, tag = a.receive(0.1, 1, b.begin(0.0)[0].message)
+    assert (key.to, tag.to) == (1, 1)
+    (answer,) = b.receive(0.2, 0, key.message)
+    assert b.receive(0.2, 0, tag.message) == []
+    assert a.receive(0.3, 1, answer.message) == []
+    assert a.neighbors == (1,)
+    assert a.receive(0.3, 1, Key(KeyPair().public)) == []  # a second key of the same peer changes nothing
+    assert (a.wake(10.0), b.wake(10.0)) == ([Post(Ready((1,)))], [Post(Ready((0,)))])
+
+
+def test_a_pick_that_comes_too_late_counts_for_nobody():
+    a, b = open_pair()
+    a.begin(0.0)
+    a.wake(10.0)
+    assert a.receive(10.1, 1, b.begin(0.0)[0].message) == []
+    assert a.neighbors == ()
+
+
+@pytest.mark.parametrize(("sender", "message", "words"), [
+    (2, Confirm(bytes(32)), "peer 2 is not a neighbor"),
+    (9, Key(bytes(32)), "peer 9 is not a neighbor"),
+    (0, Key(bytes(32)), "peer 0 is not a neighbor"),
+    (2, Key(b"short"), "no usable X25519"),
+])  # fmt: skip
+def test_strangers_that_make_no_sense_are_refused_and_never_neighbors(sender, message, words):
+    a, _ = open_pair()
+    a.begin(0.0)
+    with pytest.raises(RemoteProtocolError, match=words):
+        a.receive(0.0, sender, message)
+    assert a.neighbors == ()
+    assert a.wake(10.0) == [Post(Ready(()))]
+
+
+HOSTILE = st.sampled_from([
+    (1, Key(bytes(32))), (1, Key(KeyPair().public)), (2, Key(KeyPair().public)), (3, Key(KeyPair().public)),
+    (1, Confirm(bytes(32))), (3, Confirm(bytes(32))), (None, Roster((0, 1, 2, 3), ())), (None, Roster((0, 1), (1,))),
+    (None, Roster((1, 2), ())), (None, Dropped((1, 2, 3))), (None, Dropped((1,))), (None, Dropped((0,))),
+    (None, Posted(1)), (None, Opened(())), (2, Masked(np.zeros(WIDTH, np.uint64))), "wake", "honest",
+])  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(HOSTILE, max_size=14), st.booleans())
+def test_whatever_it_is_sent_it_publishes_once_and_never_opens_who_has_published(script, open):
+    """A hostile board and hostile neighbors; peer 1 is honest and speaks at the moments called "honest"."""
+    terms = terms_of(complete(4), online=1)
+    a = Participant(0, [1], np.zeros(WIDTH), terms, 10.0, open=open)
+    b = Participant(1, [0], np.zeros(WIDTH), terms, 10.0)
+    to_b, from_b = a.begin(0.0)[0].message, b.begin(0.0)[0].message
+    honest = [(1, from_b), (1, b.receive(0.0, 0, to_b)[0].message)]
+    posted, seen = [], set()
+    for step in script:
+        if step == "honest" and not honest:
+            continue
+        source, message = honest.pop(0) if step == "honest" else (None, None) if step == "wake" else step
+        seen |= {message.peer} if isinstance(message, Posted) else set()
+        said = []
+        with contextlib.suppress(RemoteProtocolError):
+            said = a.wake(10.0) if step == "wake" else a.receive(1.0, source, message)
+        told = [effect.message for effect in said if isinstance(effect, Post)]
+        assert not seen & {v for message in told if isinstance(message, Opened) for v, _ in message.keys}
+        posted += told
+    assert sum(isinstance(message, Masked) for message in posted) <= 1
+    assert sum(isinstance(message, Ready) for message in posted) <= 1
+    kinds = [type(message) for message in posted]
+    assert Opened not in kinds or Masked in kinds[: kinds.index(Opened)]
+
+
 def test_machines_begin_once():
     a = Participant(0, [1], np.zeros(WIDTH), terms_of(ring(3)))
     with pytest.raises(LocalProtocolError, match="before it began"):
@@ -329,3 +310,5 @@ def test_machines_begin_once():
     board.begin(0.0)
     with pytest.raises(LocalProtocolError, match="began twice"):
         board.begin(0.0)
+    with pytest.raises(LocalProtocolError, match="there is no graph"):
+        board.graph()

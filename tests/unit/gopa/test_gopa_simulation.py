@@ -65,6 +65,15 @@ def test_bad_input():
         simulate(graph, np.zeros((5, 4)), terms_of(graph), dropped=range(5))
 
 
+def test_values_out_of_range_are_refused_before_anything_is_summed():
+    """Five values of 2e11 would each fit 24 bits after the point, and their sum would wrap around."""
+    graph = ring(5)
+    with pytest.raises(ConfigError, match=r"peer 0 is out of range: its norm 2e\+11 exceeds 10"):
+        simulate(graph, np.full((5, 1), 2e11), terms_of(graph, 1))
+    with pytest.raises(ConfigError, match="it would overflow"):
+        terms_of(graph, 1, clip=2e11)
+
+
 def options(question):
     found = plan(question)
     return {one.protocol: one for one in (found.chosen, *found.alternatives)}
@@ -95,9 +104,20 @@ def test_shares_of_secure_aggregation():
     assert known["secure-aggregation"].error == pytest.approx(known["central"].error * math.sqrt(100 / 99), rel=1e-9)
 
 
+def test_shares_of_noise_grow_with_the_rounds_of_learning():
+    """perso:FL-2: T rounds compose to mu when each has mu / sqrt(T)."""
+    once, often = (protocols()["secure-aggregation"](Question(100, 1.0, 1e-5, "learning", contributions=rounds))
+                   for rounds in (1, 16))  # fmt: skip
+    assert often.noise_multiplier == pytest.approx(4 * once.noise_multiplier, rel=1e-12)
+
+
+def test_the_planner_says_where_real_peers_find_gopa():
+    told = protocols()["gopa"](Question(20, 1.0, 1e-6, "mean")).notes
+    assert "between real peers with `bruit mean --peers`" in told
+
+
 @pytest.mark.parametrize(("changes", "protocol", "words"), [
     ({"job": "learning"}, "gopa", "it sums, not learns"),
-    ({"job": "learning"}, "secure-aggregation", "it sums, not learns"),
     ({"colluders": 19}, "gopa", "only local noise protects"),
     ({"colluders": 11}, "secure-aggregation", "needs an honest majority"),
     ({"caps": np.ones((20, 20))}, "gopa", "nothing to choose"),

@@ -10,8 +10,8 @@ import bruit as br
 from bruit.algorithms import pair_averaging, walk_sgd
 from bruit.algorithms.schedules import SHEET
 from bruit.engines.replay import compare
+from bruit.graphs import complete, grid, ring, star
 from bruit.graphs import graph as named_graph
-from bruit.graphs import grid, ring, star
 from bruit.graphs.mixing import from_edges
 from bruit.randomness import Replay
 from bruit.tasks import Logistic, Mean, Records
@@ -175,3 +175,27 @@ def test_replays_are_not_fused():
     first = br.run(br.Averaging(), graph, task, steps=3, evaluate_every=0, engine=br.Events(loss=0.3))
     with pytest.raises(br.ConfigError, match="replay a trace with Bulk"):
         br.run(br.Averaging(), graph, task, steps=3, evaluate_every=0, engine=FUSED, given=first.trace)
+
+
+def test_the_memory_of_a_walk_is_that_of_the_peers_not_of_the_pairs():
+    """On the complete graph of 1000 peers one number a pair would be 8 MB; graph and task are there before."""
+    import tracemalloc
+
+    graph, task = complete(1000), logistic(1000, [2], 3)
+    options = {"privacy": NOISE, "steps": 2000, "evaluate_every": 0, "engine": FUSED}
+    br.run(br.WalkSGD(), graph, task, **options)
+    tracemalloc.start()
+    br.run(br.WalkSGD(), graph, task, **options)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3e6
+
+
+def test_on_the_complete_graph_a_walk_needs_no_weights():
+    """Drawn without looking at the matrix, the path is the one that searching the rows gives."""
+    graph, dice = complete(37), Replay(3)
+    found, law = br.Walk().path(graph, 20_000, dice), np.cumsum(graph.weights.toarray()[0])
+    uniform = dice.uniform("hop", np.arange(19_999), 0)[:, 0]
+    assert np.array_equal(found[1:], np.minimum(np.searchsorted(law, uniform), 36))
+    walk = br.Walk()
+    assert all(walk.next(graph, int(found[t]), t, dice) == found[t + 1] for t in range(50))

@@ -19,7 +19,8 @@ from bruit.local_dp import (
     quantized,
 )
 from bruit.local_dp.private_auc import choose_levels, error_bound, predicted_error, sweep, users_needed
-from bruit.local_dp.quantized import bins_of, choose_bins, midpoints
+from bruit.local_dp.quantized import bins_of, choose_bins, midpoints, variance_bound
+from bruit.local_dp.quantized import error_bound as error_bound_of_statistic
 from bruit.local_dp.two_party import choose_rounds, mean_squared_error, pairings
 from bruit.privacy.accountants.heterogeneous import composed
 from bruit.privacy.events import BoundedEvent
@@ -150,6 +151,30 @@ def test_quantized_counts_malformed_reports_and_needs_two():
     assert (found.reports, found.refused) == (3, 1)
     with pytest.raises(ConfigError, match="needs at least two reports, found 1 and 1 refused"):
         asked.estimate(Reports(asked.protocol.describe(), {"value": np.array([0, 7])}))
+
+
+def test_a_kernel_that_leaves_its_bounds_for_one_pair_only_is_refused():
+    """The pair (40, 41) of 200 is not among the probes of the kernel; the noise of all pairs would not cover it."""
+    def function(x, y):
+        return 7.0 * ((x + y)[..., 0] == 81) * (np.abs(x - y)[..., 0] == 1)
+
+    spike = Kernel("spike", function, low=0.0, high=1.0)
+    with pytest.raises(ConfigError, match=r"the kernel spike takes values 0..7 outside its bounds 0..1"):
+        AllPairs(spike, 1.0).estimate(np.arange(200.0), Replay(0))
+
+
+def test_the_bias_of_a_smooth_density():
+    """perso:LDP-6: 4 L^2 / k^2 + 4 L^4 / k^4; the bias of a jumping kernel on a triangular density (L = 2) is below."""
+    assert error_bound_of_statistic(100, 10, 1.0, 2.0, "density") - variance_bound(100, 10, 1.0) == pytest.approx(
+        4 * 4 / 100 + 4 * 16 / 10_000, rel=1e-12)
+    rng = np.random.default_rng(0)
+    points = np.sqrt(rng.random(20_000))  # density 2 x
+    middles = midpoints(10)[bins_of(points, 10)]
+    positive = Kernel("above", lambda x, y: 1.0 * ((x + y)[..., 0] > 1.05), low=0.0, high=1.0)
+    bias = u_statistic(middles[:2000], positive) - u_statistic(points[:2000], positive)
+    assert bias**2 < 4 * 4 / 100 + 4 * 16 / 10_000
+    with pytest.raises(ConfigError, match="either the kernel or the density is Lipschitz"):
+        error_bound_of_statistic(100, 10, 1.0, 2.0, "points")
 
 
 def test_each_user_is_in_exactly_p_pairs():

@@ -84,6 +84,34 @@ def test_the_predicted_errors_of_all_protocols():
     assert {row.protocol for row in compare(2, 1.0, 10)} >= {"randomized-response", "k-ary"}
 
 
+@pytest.mark.parametrize(("protocol", "columns", "theirs"), [
+    (KAry(5, 0.8), {"value": np.repeat(np.arange(5), (12, 9, 4, 3, 2))},
+     [1.215966221, 0.70798311, -0.138655407, -0.30798311, -0.477310814]),
+    (UnaryEncoding(5, 0.8), {"bits": np.packbits([
+        [1, 0, 0, 1, 0], [0, 1, 0, 0, 0], [1, 1, 0, 0, 1], [0, 0, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 1, 1, 0],
+        [1, 0, 0, 0, 0], [0, 1, 1, 0, 0]], axis=1)}, [1.0, 0.34201689, 0.34201689, -0.315966221, -0.973949331]),
+    (HadamardResponse(5, 0.8), {"index": np.array([0, 3, 5, 5, 7, 2, 1, 6, 4, 5, 3, 0, 7, 7, 2, 5])},
+     [-0.65798311, 0.0, 0.0, -0.328991555, 0.986974666]),
+], ids=lambda part: getattr(part, "kind", ""))  # fmt: skip
+def test_the_same_reports_give_what_pure_ldp_gives(protocol, columns, theirs):
+    """What pure-ldp 1.2.0 (DEServer, UEServer with use_oue, HadamardResponseServer) estimated from these reports."""
+    assert protocol.estimate(Reports(protocol.describe(), columns)).shares == pytest.approx(theirs, abs=2e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "theirs", "simulated"), [
+    (0.5, (0.7867717733, 0.5027361657, 0.5058797315), (0.784, 0.528, 0.508)),
+    (1.0, (0.3148700155, 0.2452830306, 0.2460227371), (0.317, 0.250, 0.255)),
+    (3.0, (0.0473255097, 0.0674330276, 0.0673981052), (0.0475, 0.0656, 0.0680)),
+])
+def test_predicted_errors_are_those_of_other_packages(epsilon, theirs, simulated):
+    """k = 16, n = 996: VAR_Pure of multi-freq-ldpy 0.2.5 summed over values for GRR, OUE and OLH (taking the hash as
+    ideal), and the errors of 40 runs of pure-ldp 1.2.0 (standard error about 3 %)."""
+    rows = {row.protocol: row.total for row in compare(16, epsilon, 996)}
+    found = [rows[name] for name in ("k-ary", "unary", "local-hashing")]
+    assert found == pytest.approx(theirs, rel=1e-6)
+    assert found == pytest.approx(simulated, rel=0.09)
+
+
 def test_users_needed_make_the_interval_as_narrow():
     protocol = KAry(10, 0.5)
     n = protocol.users_needed(0.02)

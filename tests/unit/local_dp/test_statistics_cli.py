@@ -8,7 +8,8 @@ import typer
 from typer.testing import CliRunner
 
 from bruit.errors import BruitError
-from bruit.statistics_cli import auc, ldp_app, mean
+from bruit.ldp_cli import ldp_app
+from bruit.statistics_cli import auc, mean
 
 app = typer.Typer()
 app.command()(auc)

@@ -18,6 +18,7 @@ from bruit.planning.option import descent_error
 from bruit.planning.plan import plan, protocols
 from bruit.planning.question import Question
 from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.privacy.accountants.shuffling import amplified
 from bruit.privacy.network.pairwise import pairwise
 from bruit.privacy.network.ring import ring_losses, shared_noise, spaced_noise, with_last_noise
 
@@ -95,6 +96,23 @@ def test_caps_of_single_pairs_decide():
     assert longer.noise_multiplier > loose.noise_multiplier
     m = pairwise(path(5), 8).m
     assert epsilon_of(math.sqrt(m[4, 0]) / longer.noise_multiplier, 1e-6) <= 0.1 + 1e-9
+
+
+def test_those_in_the_middle_are_compared_with_and_never_chosen():
+    found = by_name(plan(Question(2000, 1.0, 1e-6, "mean", graph=ring(2000))))
+    shuffled = found["shuffling"]
+    local = float(shuffled.notes[0].split()[3].removesuffix("-LDP"))
+    assert amplified(local, 1999, 1e-6).epsilon(1e-6) == pytest.approx(1.0, rel=1e-3)
+    truth = math.exp(local) / (1 + math.exp(local))
+    assert shuffled.error == pytest.approx(0.5 / (2 * truth - 1) / math.sqrt(2000), rel=1e-3)  # worst case: values 0, 1
+    assert shuffled.to_dict(Question(2000, 1.0))["noise_multiplier"] is None
+    learning = Question(100, 1.0, 1e-5, "learning", complete(100), contributions=1)
+    rows = by_name(plan(learning))
+    # perso:FL-2: averages carry sigma / sqrt(n) and sigma / n (one of n knows its own share)
+    z = rows["fed-avg"].noise_multiplier
+    assert rows["secure-aggregation"].noise_multiplier == pytest.approx(z / math.sqrt(99))
+    assert rows["fed-avg"].error == rows["local-dp"].error > rows["secure-aggregation"].error
+    assert plan(learning).chosen.protocol not in ("fed-avg", "secure-aggregation", "central")
 
 
 @pytest.mark.parametrize(("changes", "error", "words"), [

@@ -1,0 +1,1 @@
+"""Experiments of the literature, repeated with its own numbers and with proven accounts."""

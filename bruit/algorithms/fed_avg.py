@@ -1,0 +1,144 @@
+"""Federated averaging: a server tells the model, peers train on their own records and answer with the change.
+
+    client:  y = x;  local_steps times  y <- y - rate * grad f_i(y);   c_i = y - x
+    server:  x <- x + sum_i s_i c_i / sum_i s_i
+
+One iteration takes two rounds: the server speaks, then the peers do. The server is one of the peers (the middle of a
+star) and trains like the others. `participants` of them are drawn in each iteration, all by default, from randomness
+everybody shares. `shares` are the declared weights of the peers, equal by default; nothing is read off the records. One
+local step on all records is gradient descent. With `ratio` > 0 neighbors add noise that cancels in the sum, `ratio`
+times as large as the release's own (GOPA): the server then learns hardly more than the sum.
+Learns: a minimizer of sum_i s_i f_i, for one local step; nearby for several.  Shows: c_i to the server, the model to
+all.  Spec: perso:FL-1 (corrected: means, not sums), FL-2, GOPA-1; McMahan et al., arXiv:1602.05629.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.home import Home
+from bruit.algorithms.messages import Edges, Inbox, Message
+from bruit.arrays import Array, Bools, Ints
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.network.server import ServerRounds
+from bruit.privacy.network.theorem import Theorem
+
+
+class State(NamedTuple):
+    model: Array  # (n, d) as the peer last heard it, or made it
+    change: Array  # (n, d + 1) s_i c_i and s_i of this iteration; zeros for who was not drawn
+
+
+class Public(NamedTuple):
+    members: Ints  # the server and its neighbors, in order
+
+
+@dataclass(frozen=True)
+class FedAvg(Algorithm[State]):
+    rate: float = 0.1
+    local_steps: int = 1
+    batch: int | None = None
+    participants: int | None = None
+    shares: tuple[float, ...] | None = None
+    ratio: float = 0.0
+    server: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.rate > 0 and np.isfinite(self.rate)):
+            raise ConfigError(f"fed-avg needs a positive rate, found {self.rate}")
+        if self.local_steps < 1 or (self.batch is not None and self.batch < 1):
+            found = f"{self.local_steps} and {self.batch}"
+            raise ConfigError(f"fed-avg needs local_steps and batch of at least 1, found {found}")
+        if self.participants is not None and self.participants < 1:
+            raise ConfigError(f"fed-avg needs at least 1 participant, found {self.participants}")
+        if self.shares is not None and not all(share > 0 and np.isfinite(share) for share in self.shares):
+            raise ConfigError(f"shares are positive numbers, one a peer, found {self.shares}")
+        if not (self.ratio >= 0 and np.isfinite(self.ratio)):
+            raise ConfigError(f"the ratio of canceling to own noise is a number >= 0, found {self.ratio}")
+        if self.ratio and (self.participants is not None or self.shares is not None):
+            raise ConfigError("noise cancels only if all take part equally; leave participants and shares out")
+
+    @property
+    def simulated_only(self) -> str:  # type: ignore[override]
+        """Real neighbors have no keys for canceling noise in rounds."""
+        return "neighbors must agree on keys for their canceling noise; use ratio = 0" if self.ratio else ""
+
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
+        if not isinstance(graph, Graph):
+            raise ConfigError("fed-avg needs one fixed graph around its server, such as star:9")
+        if not 0 <= self.server < graph.n:
+            raise ConfigError(f"the server is peer {self.server}, but the graph has peers 0..{graph.n - 1}")
+        members = np.union1d(graph.neighbors(self.server), [self.server]).astype(np.int64)
+        around = f"the server {self.server} of {graph.name} and its neighbors are {len(members)} peers"
+        if self.participants is not None and self.participants > len(members):
+            raise ConfigError(f"{self.participants} participants cannot be drawn: {around}")
+        if self.shares is not None and len(self.shares) != graph.n:
+            raise ConfigError(f"shares name {len(self.shares)} peers, the graph has {graph.n}")
+        if self.ratio and len(members) < graph.n:
+            raise ConfigError(f"canceling noise must reach the server, but {around} of {graph.n}")
+        return Public(members)
+
+    def start(self, home: Home) -> State:
+        return State(home.beginning(), home.zeros(home.dim + 1))
+
+    def emit(self, state: State, edges: Edges) -> Message:
+        speakers = np.repeat(np.arange(len(edges.ids)), np.diff(edges.start))
+        from_server, to_server = edges.ids[speakers] == self.server, edges.peers == self.server
+        told = np.hstack((state.model, np.ones((len(edges.ids), 1))))
+        rows = np.where(from_server[:, None], told[speakers], state.change[speakers])
+        rows[~(from_server | to_server)] = 0.0  # peers have nothing to say to each other
+        return Message(rows, each=True)
+
+    def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
+        speaking = home.clock % 2 == 1  # the rounds in which the server speaks: 1, 3, ...; it hears in 2, 4, ...
+        told, known = self._told(state, inbox, home)
+        model = np.where(speaking[:, None], told, state.model)
+        taking = speaking & known & self._drawn(home) & ~home.last
+        change = self._change(model, taking, home)
+        heard = self._heard(state, inbox, home)
+        fresh = (home.ids == self.server) & ~speaking & (heard[:, -1] > 0)
+        step = heard[:, :-1] / np.where(fresh, heard[:, -1], 1.0)[:, None]
+        return State(np.where(fresh[:, None], model + step, model), change)
+
+    def _change(self, model: Array, taking: Bools, home: Home) -> Array:
+        """s_i c_i with its noise, and s_i, of the lanes that take part."""
+        share = np.ones(len(home.ids)) if self.shares is None else np.array(self.shares)[home.ids]
+        change = home.descent(model, self.rate, self.local_steps, self.batch, where=taking)
+        if self.ratio and home.sigma and taking.any():
+            change = change + home.pair_noise(self.ratio * home.sigma).sums()
+        rows = np.hstack((change, np.ones((len(change), 1)))) * share[:, None]
+        return np.where(taking[:, None], rows, 0.0)
+
+    def _told(self, state: State, inbox: Inbox, home: Home) -> tuple[Array, Bools]:
+        """The server's model at each lane, and whether the lane has it from this round."""
+        lanes = np.repeat(np.arange(len(home.ids)), np.diff(inbox.links.start))
+        words = np.flatnonzero(inbox.senders == self.server)
+        model, known = state.model.copy(), home.ids == self.server
+        model[lanes[words]] = inbox.copies()[words, :-1]
+        known[lanes[words]] = True
+        return model, known
+
+    def _heard(self, state: State, inbox: Inbox, home: Home) -> Array:
+        """Sums of the changes at the server, its own included; nothing if canceling noise would be left over."""
+        total = state.change + inbox.slots().sums()
+        if self.ratio:
+            whole = np.rint(total[:, -1]) == len(home.public.members)
+            return np.where(whole[:, None], total, 0.0)
+        return total
+
+    def _drawn(self, home: Home) -> Bools:
+        """Whether each lane is among the participants of this iteration: the members with the least draws are."""
+        members = home.public.members
+        if self.participants is None:
+            return np.isin(home.ids, members)
+        luck = home.common(len(members))[0]  # in rounds, all lanes of a batch stand at the same position
+        return np.isin(home.ids, members[np.argpartition(luck, self.participants - 1)[: self.participants]])
+
+    def estimate(self, state: State) -> Array:
+        return state.model
+
+    def guarantees(self) -> tuple[Theorem, ...]:
+        return (ServerRounds(self.server, self.shares, self.ratio),)

@@ -1,0 +1,28 @@
+"""Communicability and Katz centrality beside the losses of a walk; nothing where no token walked (walk:RW-11)."""
+
+from __future__ import annotations
+
+from bruit.communication import communication as measured
+from bruit.dashboard.charts import Chart, Line, draw
+from bruit.dashboard.markup import Markup, figure, numbers_behind, section, tag
+from bruit.dashboard.story import Story
+
+
+def communication(story: Story) -> Markup:
+    """The section, or nothing."""
+    found = None if story.losses is None else measured(story.run, story.losses)
+    if found is None:
+        return Markup("")
+    much, loss = found.pairs[:, 1], found.pairs[:, 2]
+    label = f"Loss by communicability: rank correlation {found.with_pairs:.2f}"
+    chart = Chart(label, "communicability of the pair, exp(W)", "mean loss (one local release = 1)",
+                  [Line("mean of a tenth of the pairs", much, loss, 1)])  # fmt: skip
+    words = "How much one peer could have learned about another, by how much the graph lets the two communicate."
+    rows = [(int(count), float(a), float(b)) for count, a, b in found.pairs]
+    central = [(peer, float(katz), float(seen)) for peer, (katz, seen) in
+               enumerate(zip(found.katz, found.learned, strict=True))]  # fmt: skip
+    return section("communication", "Loss and communication", *(tag("p", text) for text in found.sentences()),
+                   tag("div", figure(words, draw(chart)), class_="figures"),
+                   numbers_behind(("pairs", "communicability", "mean loss"), rows, "loss by communicability"),
+                   numbers_behind(("peer", "Katz centrality", "mean loss in its view"), central,
+                                  "loss by centrality"))  # fmt: skip

@@ -1,0 +1,26 @@
+"""Federated averaging: everybody's noisy gradient goes to a server, the mean comes back (perso:FL-1, FL-2).
+
+    z = sqrt(rounds) / mu(epsilon, delta);   the mean of a round carries noise z / sqrt(n)
+"""
+
+from __future__ import annotations
+
+import math
+
+from bruit.errors import PrivacyError
+from bruit.planning.option import Option, descent_error
+from bruit.planning.question import Question
+
+
+def option(question: Question) -> Option:
+    """The budget holds against the server, who sees every answer; all others see means."""
+    if question.job != "learning":
+        raise PrivacyError("federated averaging learns a model; a server that hears one value of everybody is local-dp")
+    n, rounds = question.peers, question.contributions
+    z = math.sqrt(rounds) / question.strictest_mu
+    return Option(
+        "fed-avg", f"star:{n}", 2 * rounds + 1, z, "proven", "composition of averaged rounds", "perso:FL-2",
+        "a server that tells everybody the same model; it sees noisy gradients, one by one",
+        descent_error(question, rounds, z**2 / n), True, "walk:RW-3, averaged gradients", 2.0 * rounds, float(rounds),
+        (f"who is not the server learns {1 / (n - question.colluders):.3g} of that loss",),
+    )  # fmt: skip

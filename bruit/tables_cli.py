@@ -1,0 +1,81 @@
+"""What the statistics commands share: their options, how they read a table, and how they say what was promised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bruit.errors import ConfigError
+from bruit.terminal import say
+
+if TYPE_CHECKING:
+    from bruit.arrays import Array
+    from bruit.local_dp.protocol import MeanProtocol
+    from bruit.randomness import Dice
+    from bruit.tasks.columns import Columns
+
+AGAINST = "everybody (local DP): the aggregator, and whoever sees the reports"
+Table = Annotated[Path, typer.Argument(help="A CSV file with a header line; each row is one user.")]
+Epsilon = Annotated[float, typer.Option(help="What may be learned about one user, by everybody.")]
+Low = Annotated[float, typer.Option(help="The least possible value, declared without looking at the data.")]
+High = Annotated[float, typer.Option(help="The largest possible value, declared without looking at the data.")]
+Clip = Annotated[bool, typer.Option("--clip", help="Move values outside of low..high to the nearest end.")]
+Confidence = Annotated[float, typer.Option(help="How sure the interval is.")]
+Rehearse = Annotated[int | None, typer.Option("--seed", help="Replayable dice, for data one may lose: not private.")]
+Positive = Annotated[str | None, typer.Option(help="Which label is the positive class; left out: 1, or the larger.")]
+MeanDelta = Annotated[float | None, typer.Option(help="Gaussian noise with this delta instead of Laplace noise.")]
+
+
+def privacy(epsilon: float, delta: float, seed: int | None) -> None:
+    """Say what each user pays, and to whom."""
+    say(f"  each user: epsilon = {epsilon:g}, delta = {delta:g}, user level, against {AGAINST}")
+    if seed is not None:
+        say("  a rehearsal: whoever knows the seed can undo the noise; leave --seed out for data that matter")
+
+
+def dice(seed: int | None) -> Dice:
+    """Dice nobody can throw again, unless a seed asks for a rehearsal."""
+    from bruit.randomness import Replay, Secure
+
+    return Secure() if seed is None else Replay(seed)
+
+
+def existing(path: Path) -> Path:
+    """The path of a file that is there."""
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    return path
+
+
+def column_of_numbers(columns: Columns, name: str) -> Array:
+    """One column of a table, refused if it holds text."""
+    from bruit.tasks.columns import numbers
+
+    found = numbers(columns, name)
+    if found is None:
+        raise ConfigError(f"{columns.file}, column {name!r} holds text where numbers are needed")
+    return found
+
+
+def mean_protocol(
+    low: float, high: float, epsilon: float, delta: float | None, kind: str | None = None
+) -> MeanProtocol:
+    """Noise for numbers of low..high: Laplace, or Gaussian if a delta is allowed."""
+    from bruit.local_dp.gaussian_mean import GaussianMean
+    from bruit.local_dp.laplace_mean import LaplaceMean
+
+    if kind not in (None, "laplace", "gaussian"):
+        raise ConfigError(f"no protocol {kind!r} reports numbers; there are: laplace, gaussian")
+    if kind == "laplace" and delta is not None:
+        raise ConfigError("Laplace noise needs no delta; leave --delta out, or use --protocol gaussian")
+    if kind == "gaussian" or delta is not None:
+        return GaussianMean(low, high, epsilon, 1e-6 if delta is None else delta)
+    return LaplaceMean(low, high, epsilon)
+
+
+def too_few(users: int, epsilon: float, needed: int) -> str:
+    """The sentence about an estimate that noise drowns: how many users it would take."""
+    return (f"{users} users at epsilon = {epsilon:g} say nothing: a guess without looking is as good; it takes about "
+            f"{needed} users at this epsilon, or a larger epsilon")

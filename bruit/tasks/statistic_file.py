@@ -1,0 +1,102 @@
+"""A statistic of the columns of a file or of a named data set, dealt to peers.
+
+A point is the chosen columns, in order; auc and scatter take the label last (two classes as 0 and 1, clusters as
+numbers). With `bins`, every other column is rounded to the middles of equal bins between the declared low and high, and
+a peer shows which combination is its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
+from bruit.tasks import catalog
+from bruit.tasks.columns import Columns, codes, nearest, numbers, read_csv
+from bruit.tasks.data import load
+from bruit.tasks.points import Points, grid_codebook, middles
+from bruit.tasks.split import parse
+from bruit.tasks.statistic import Statistic, named_kernel
+from bruit.tasks.table import number_owners
+
+WITH_LABEL = ("auc", "scatter")
+LARGEST = 10_000  # points of a codebook: beyond it nothing could be told from the answers
+
+
+def load_statistic(data: str, kernel: str, columns: list[str], peers: int | None = None, split: str = "iid",
+                   seed: int = 0, *, label: str | None = None, owner: str | None = None, bins: int | None = None,
+                   low: float = 0.0, high: float = 1.0) -> Statistic:
+    """The statistic of a kernel by name; one record a peer, or several (auc: one)."""
+    chosen = named_kernel(kernel)
+    if not columns:
+        raise ConfigError(f"say of which columns the statistic {kernel} is: columns = [\"...\"]")
+    values, marks, owners = _read(data, columns, label if kernel in WITH_LABEL else None, owner, kernel in WITH_LABEL)
+    dealt = parse(split, np.zeros(len(values)), owners, peers, seed)
+    rows = values if marks is None else np.column_stack((values, marks))
+    points = Points.of(rows[dealt.rows], np.repeat(np.arange(dealt.peers), dealt.sizes))
+    if bins is not None:
+        book = _codebook(points.rows, bins, low, high, None if marks is None else np.unique(marks))
+        points = points.coded(book, 0 if marks is None else 1)
+    if kernel == "auc" and marks is not None and len(np.unique(marks)) > 2:
+        raise ConfigError(f"an AUC compares two classes, but the label has {len(np.unique(marks))} values")
+    if kernel != "auc":
+        return Statistic(points, chosen, name=data)
+    if points.most > 1:
+        raise ConfigError(f"an AUC is of one record a peer, found {points.most} for some; use split = \"sized:1:1\", "
+                          "or as many peers as there are records")
+    made = Statistic.auc(points.rows[:, 0], points.rows[:, 1])  # ties count half
+    return replace(made, points=points, name=data)
+
+
+def _read(data: str, columns: list[str], label: str | None, owner: str | None, labeled: bool
+          ) -> tuple[Array, Array | None, Ints | None]:
+    """The chosen columns, the label if wanted, the owners if there are."""
+    if data not in catalog.BUNDLED and data not in catalog.SHARED:
+        path = Path(data)
+        if path.is_file() and path.name.endswith((".csv", ".csv.gz")):
+            return _from_csv(read_csv(path), columns, label, owner, labeled)
+    table = load(data, label, owner)
+    absent = next((name for name in columns if name not in table.feature_names), None)
+    if absent is not None:
+        raise ConfigError(f"{table.name} has no column {absent!r}{nearest(absent, table.feature_names)}")
+    values = table.features[:, [table.feature_names.index(name) for name in columns]]
+    return values, _classes(table.labels) if labeled else None, table.owners
+
+
+def _from_csv(table: Columns, columns: list[str], label: str | None, owner: str | None, labeled: bool
+              ) -> tuple[Array, Array | None, Ints | None]:
+    found = [numbers(table, name) for name in columns]
+    text = next((name for name, column in zip(columns, found, strict=True) if column is None), None)
+    if text is not None:
+        raise ConfigError(f"{table.file}: the column {text!r} holds text; a statistic is of numbers")
+    marks = None
+    if labeled:
+        if label is None:
+            raise ConfigError(f"{table.file} does not say which column is the label; give label =, one of: "
+                              f"{', '.join(table.names[:20])}")
+        marks = numbers(table, label)
+        marks = _classes(codes(table, label).codes if marks is None else marks)
+    owners = None if owner is None else number_owners(table.of(owner))[0]
+    return np.column_stack([column for column in found if column is not None]), marks, owners
+
+
+def _classes(labels: Array) -> Array:
+    """Labels numbered in order: two classes are 0 and 1."""
+    return np.unique(labels, return_inverse=True)[1].astype(np.float64)
+
+
+def _codebook(rows: Array, bins: int, low: float, high: float, labels: Array | None) -> Array:
+    plain = rows if labels is None else rows[:, :-1]
+    outside = np.argwhere((plain < low) | (plain > high))
+    if len(outside):
+        row, column = outside[0]
+        raise ConfigError(f"record {row} has {plain[row, column]:g} in column {column}, outside the declared domain "
+                          f"[{low:g}, {high:g}]; declare a wider one with low and high, whatever the records say")
+    size = bins ** plain.shape[1] * (1 if labels is None else len(labels))
+    if size > LARGEST:
+        raise ConfigError(f"{bins} bins of {plain.shape[1]} columns are {size} values, more than {LARGEST}; use fewer")
+    levels = [middles(bins, low, high)] * plain.shape[1]
+    return grid_codebook(*levels, *(() if labels is None else (labels,)))

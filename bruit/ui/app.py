@@ -1,0 +1,250 @@
+"""The page's server: lists, starts, follows and stops runs, answers what-if questions. Nothing it serves leaves here.
+
+Everything is same-origin, under a content-security policy without inline code. Beyond loopback a token is required,
+once in the address and then as a cookie; requests that name another host are refused, so that a foreign page cannot
+reach a server on loopback by giving its address a name; what changes something must carry a header no foreign page can
+send. Pointed at a real peer (`site`), the server knows that peer's own status and nothing of runs.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
+
+from bruit.dashboard.markup import Markup, tag
+from bruit.errors import BruitError, ConfigError
+from bruit.ui.form import check, form
+from bruit.ui.operator import operator_view
+from bruit.ui.runs import Runs
+from bruit.ui.what_if import FAMILIES, WhatIf, answer
+
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
+          " base-uri 'none'; form-action 'none'; frame-ancestors 'none'")  # fmt: skip
+HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+           "Cross-Origin-Resource-Policy": "same-origin"}  # fmt: skip
+REPORT_POLICY = "frame-ancestors 'none'"  # the report carries its own, by the hashes of its script and style
+SCRIPTS = ("draw.js", "chart.js", "server.js", "runs.js", "form.js", "live.js", "index.js", "what_if.js", "peer.js")
+COOKIE = "bruit-token"
+LARGEST = 2**20  # bytes of a request
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
+Next = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(folder: Path, site: Path | None = None, token: str | None = None, hosts: tuple[str, ...] = LOOPBACK,
+               ) -> FastAPI:  # fmt: skip
+    """The application for one folder of runs, or for the operator of one real peer (`site`)."""
+    runs = Runs(folder)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await runs.close()
+
+    app = FastAPI(title="Bruit", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    _guard(app, token, hosts)
+    _serve_pages(app, "index.html" if site is None else "peer.html")
+    _serve_what_if(app)
+    if site is None:
+        _serve_runs(app, runs)
+        _serve_form(app)
+    else:
+        _serve_peer(app, site)
+    return app
+
+
+def _guard(app: FastAPI, token: str | None, hosts: tuple[str, ...]) -> None:
+    @app.middleware("http")
+    async def guard(request: Request, proceed: Next) -> Response:
+        response = _refusal(request, token, hosts)
+        if response is None:
+            try:
+                response = await proceed(request)
+            except (BruitError, OSError) as error:
+                response = _complaint(request, str(error), 400)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        response.headers.setdefault("Content-Security-Policy", POLICY)
+        return response
+
+
+def _refusal(request: Request, token: str | None, hosts: tuple[str, ...]) -> Response | None:
+    """Why a request is not answered, if it is not; a token in the address becomes a cookie."""
+    host = request.headers.get("host", "")
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    if hosts and name not in hosts:
+        return _complaint(request, f"this server does not answer for the host {name!r}", 403)
+    if token is not None and not _matches(request.cookies.get(COOKIE), token):
+        if not _matches(request.query_params.get("token"), token):
+            return _complaint(request, "a token is needed: open the address that `bruit ui` printed", 401)
+        response = RedirectResponse(request.url.path, 303)
+        response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+        return response
+    if request.method not in ("GET", "HEAD") and request.headers.get("x-bruit") != "1":
+        return _complaint(request, "only the page itself may change anything", 403)
+    if int(request.headers.get("content-length", "0") or 0) > LARGEST:
+        return _complaint(request, f"a request has at most {LARGEST} bytes", 413)
+    return None
+
+
+def _matches(given: str | None, token: str) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(), token.encode())
+
+
+def _complaint(request: Request, words: str, code: int) -> Response:
+    """What is wrong, for a person or for a script."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"error": words}, code)
+    head = tag("head", Markup('<meta charset="utf-8">'), tag("title", "Bruit"),
+               tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+               Markup('<link rel="stylesheet" href="/assets/report.css">'))  # fmt: skip
+    back = tag("p", tag("a", "Back", href="/"))
+    body = tag("body", tag("main", tag("h1", "This cannot be shown"), tag("p", words), back))
+    return HTMLResponse(f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}", code)
+
+
+def _serve_pages(app: FastAPI, first: str) -> None:
+    @app.get("/")
+    def index() -> HTMLResponse:
+        return HTMLResponse(_asset(first))
+
+    @app.get("/what-if")
+    def what_if() -> HTMLResponse:
+        return HTMLResponse(_asset("what_if.html"))
+
+    @app.get("/assets/{name}")
+    def asset(name: str) -> Response:
+        if name == "report.css":
+            from bruit.dashboard.page import asset as of_report
+
+            return Response(of_report("page.css"), media_type="text/css")
+        if name == "page.css":
+            return Response(_asset(name), media_type="text/css")
+        if name in SCRIPTS:
+            return Response(_asset(name), media_type="text/javascript")
+        return JSONResponse({"error": f"there is no {name!r} here"}, 404)
+
+    @app.get("/favicon.ico")
+    def icon() -> Response:
+        return Response(status_code=204)
+
+
+def _serve_runs(app: FastAPI, runs: Runs) -> None:
+    @app.get("/api/runs")
+    def listing() -> list[dict[str, Any]]:
+        return runs.listing()
+
+    @app.post("/api/runs")
+    async def start(request: Request) -> dict[str, str]:
+        asked = await _json(request)
+        name, text = asked.get("name"), asked.get("experiment")
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise ConfigError("a run is started with a name and the text of an experiment")
+        return {"name": (await runs.start(name, text)).name}
+
+    @app.post("/api/runs/{name}/stop")
+    async def stop(name: str) -> dict[str, str]:
+        await runs.stop(name)
+        return {"name": name}
+
+    @app.get("/api/runs/{name}/events")
+    async def events(name: str) -> StreamingResponse:
+        one = runs.live.get(name)
+        if one is None:
+            raise ConfigError(f"no run {name} was started here")
+
+        async def stream() -> AsyncIterator[str]:
+            async for event in one.follow():
+                yield f"data: {json.dumps(event)}\n\n"
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
+    @app.get("/runs/{name}/report")
+    async def report(name: str) -> HTMLResponse:
+        path = runs.path(name)
+        text = await run_in_threadpool(_report, path)
+        return HTMLResponse(text, headers={"Content-Security-Policy": REPORT_POLICY})
+
+
+def _serve_form(app: FastAPI) -> None:
+    @app.get("/api/form")
+    def fields() -> dict[str, Any]:
+        return form()
+
+    @app.post("/api/check")
+    async def checked(request: Request) -> dict[str, Any]:
+        text = (await _json(request)).get("experiment")
+        if not isinstance(text, str):
+            raise ConfigError("there is no text of an experiment to check")
+        return await run_in_threadpool(check, text)
+
+
+def _serve_what_if(app: FastAPI) -> None:
+    @app.get("/api/families")
+    def families() -> list[str]:
+        return list(FAMILIES)
+
+    @app.get("/api/what-if")
+    async def what_if(request: Request) -> dict[str, Any]:
+        return await run_in_threadpool(answer, _asked(dict(request.query_params)))
+
+
+def _serve_peer(app: FastAPI, site: Path) -> None:
+    @app.get("/api/peer")
+    def peer() -> dict[str, Any]:
+        return operator_view(site)
+
+
+def _asked(words: dict[str, str]) -> WhatIf:
+    """A question from the words of an address; what is left out has its default, what is wrong is named."""
+
+    def observers(text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in text.split(",") if part)
+
+    kinds: dict[str, Callable[[str], Any]] = {
+        "family": str, "peers": int, "steps": int, "noise": float, "observers": observers,
+        "accelerated": lambda text: text == "1", "delta": float,
+    }  # fmt: skip
+    found = {}
+    for key, kind in kinds.items():
+        if key in words:
+            try:
+                found[key] = kind(words[key])
+            except ValueError:
+                raise ConfigError(f"{key} = {words[key]!r} is not a number") from None
+    return WhatIf(**found)
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    data = bytearray()
+    async for piece in request.stream():  # a request in pieces does not say its length beforehand
+        data += piece
+        if len(data) > LARGEST:
+            raise ConfigError(f"a request has at most {LARGEST} bytes")
+    try:
+        asked = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ConfigError("the request holds no JSON") from None
+    if not isinstance(asked, dict):
+        raise ConfigError("the request holds no JSON object")
+    return asked
+
+
+def _asset(name: str) -> str:
+    return files("bruit.ui").joinpath(name).read_text(encoding="utf-8")
+
+
+def _report(path: Path) -> str:
+    from bruit.dashboard import write_report
+
+    with tempfile.TemporaryDirectory() as folder:
+        return write_report([path], Path(folder) / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,170 @@
+"""One run in a process of its own, told line by line: `python -m bruit.ui.worker EXPERIMENT.toml OUT.run`.
+
+Every line of standard output is a JSON object with an `event`: begin (what there is to draw), step (progress, metrics
+and who spoke), leaks (what one peer could have learned about every other so far), rehearsing,
+accounting, done, failed. Whoever reads them may stop the process at any time: a run folder is written whole or not at
+all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.errors import BruitError
+from bruit.graphs import Graph, GraphSequence, from_edges
+from bruit.ui.timetable import Timetable
+
+DRAWN = 1000  # peers that are drawn, and whose losses are followed
+LINKS = 20_000  # that are drawn
+PATIENCE = 3.0  # seconds that rehearsals for the leaks may take together
+ROUNDS = 64  # of a changing graph whose links are drawn
+WATCHER = 0  # whose view is followed
+
+
+def tell(event: str, **facts: Any) -> None:
+    """One line for the page; numbers JSON does not know become null."""
+    print(json.dumps({"event": event, **{key: _plain(value) for key, value in facts.items()}}), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def leaks_ahead(built: Any, delta: float) -> dict[int, list[float]]:
+    """Epsilon of every peer in the watcher's view, by step: of the same protocol, without data, ended at that step.
+
+    A view only grows, so what holds for a later one holds now: in the middle of a round of consensus, say. Steps that
+    would take longer than the patience are left out: a long run is not rehearsed at length. With latency, loss or churn
+    nothing is told ahead, since what is missed changes what is known.
+    """
+    if built.privacy is None or built.graph.n > DRAWN or built.file.engine.name != "bulk":
+        return {}
+    found: dict[int, list[float]] = {}
+    least = np.full(built.graph.n, np.inf)
+    for step, learned in sorted(_rehearsed(built, delta).items(), reverse=True):
+        least = np.fmin(least, learned)
+        found[step] = [math.nan if v == WATCHER else float(x) for v, x in enumerate(least)]
+    return found
+
+
+def _rehearsed(built: Any, delta: float) -> dict[int, Array]:
+    """What the watcher would learn in runs of 1, 2, 4 ... steps; then, coarse to fine, of as many as time allows."""
+    from bruit.experiment import rehearse
+
+    def learned(step: int) -> Array:
+        so_far = rehearse(built.algorithm, built.graph, built.privacy, step, built.file.seed, built.task.width)
+        so_far.constants = built.task.constants()  # theorems ask how smooth these losses are, not how blank ones are
+        return so_far.accountant().learned(WATCHER, delta)
+
+    told = {1: learned(1)}
+    began, step, cost = time.monotonic(), 1, 0.0  # compiled code is loaded by now
+    while 2 * step <= built.steps and time.monotonic() - began < PATIENCE / 4:
+        step, before = 2 * step, time.monotonic()
+        told[step] = learned(step)
+        cost = (time.monotonic() - before) / step
+    every = max(1, built.steps // 20)
+    latest_first = sorted({*range(every, built.steps + 1, every), built.steps}, reverse=True)
+    for step in [step for stride in (16, 8, 4, 2, 1) for step in latest_first[::stride]]:
+        if step not in told and time.monotonic() - began + cost * step < PATIENCE:
+            told[step] = learned(step)
+    return told
+
+
+class Followed:
+    """Listens to a run's progress and tells of it, at most a few times a second."""
+
+    def __init__(self, leaks: dict[int, list[float]], timetable: Timetable) -> None:
+        self._leaks, self._timetable = leaks, timetable
+        self._last, self._before, self._covered = 0.0, 0, 0
+
+    def __call__(self, done: int, total: int, scores: dict[str, float] | None = None) -> None:
+        now = time.monotonic()
+        if not scores and now - self._last < 0.2 and done < total:
+            return
+        tell("step", step=done, of=total, scores=scores or {}, said=self._timetable.said(self._before, done))
+        self._last, self._before = now, done
+        position = self._timetable.position(done)
+        covering = min((step for step in self._leaks if step >= position), default=None)
+        if position > self._covered and covering is not None:
+            self._covered = covering
+            tell("leaks", step=covering, seen_by=WATCHER, epsilons=self._leaks[covering])
+
+
+class Counted:
+    """Tells how far the accounting is, a few times a second."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self._last > 0.3:
+            self._last = time.monotonic()
+            tell("accounting", done=done, of=total)
+
+
+def links(graph: Graph | GraphSequence, steps: int) -> Graph:
+    """Who talks to whom: the graph, or all links of the first rounds of one that changes."""
+    if isinstance(graph, Graph):
+        return graph
+    rounds = range(max(1, min(steps, graph.period or ROUNDS, ROUNDS)))
+    return from_edges(graph.n, np.unique(np.concatenate([graph.at(t).edges() for t in rounds]), axis=0),
+                      name=graph.name)  # fmt: skip
+
+
+def begin(built: Any, delta: float) -> None:
+    """What there is to draw."""
+    from bruit.dashboard.layout import places
+
+    n = built.graph.n
+    shown = links(built.graph, built.steps) if n <= DRAWN else None
+    few = shown is not None and shown.edge_count <= LINKS
+    tell("begin", peers=n, graph=built.graph.name, steps=built.steps, unit=built.algorithm.schedule.unit,
+         algorithm=built.algorithm.name(), noise=None if built.privacy is None else built.privacy.sigma, delta=delta,
+         level="user" if built.privacy is None else built.privacy.level,
+         places=None if shown is None else places(shown).round(4).tolist(),
+         edges=shown.edges().tolist() if shown is not None and few else None)  # fmt: skip
+
+
+def main(experiment: str, output: str) -> int:
+    """Run, account, save; 0 when there is a run folder."""
+    from bruit import report
+    from bruit.build import build
+    from bruit.config import read
+
+    try:
+        file, text = read(experiment)
+        built = build(file, text, Path(experiment).name)
+        delta = file.privacy.delta if file.privacy else 1e-6
+        begin(built, delta)
+        tell("rehearsing")
+        ahead = leaks_ahead(built, delta)
+        result = built.run(Followed(ahead, Timetable(built, WATCHER)))
+        tell("accounting")
+        if result.n <= DRAWN:
+            tell("leaks", step=built.steps, seen_by=WATCHER, final=True,
+                 epsilons=result.accountant().learned(WATCHER, delta).tolist())  # fmt: skip
+        summary = result.summary(delta, progress=Counted())
+        result.save(Path(output))
+        tell("done", folder=Path(output).name, report=report.as_json(result, summary))
+    except BruitError as error:
+        tell("failed", reason=str(error))
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:3]))

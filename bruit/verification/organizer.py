@@ -1,0 +1,58 @@
+"""The organizer: the peer that opens a board and closes its lists. It holds no secret, and what it lists is checked.
+
+It is trusted to add what it is sent: one that holds a masked value back and lists its author as dropped makes others
+open what hid it. Where nothing is ever opened (`online` = all peers) it cannot."""
+
+from __future__ import annotations
+
+from bruit.verification.agreement import Agreement
+from bruit.verification.board_file import OPEN
+from bruit.verification.payloads import list_text
+from bruit.verification.posts import FIRST_HEAD, Post, Sign
+from bruit.verification.record import Record
+
+
+class Organizer:
+    """Closes a list when everybody is on it, or when it is told that patience ended."""
+
+    def __init__(self, agreement: Agreement, sign: Sign) -> None:
+        self.agreement, self._sign = agreement, sign
+
+    def open(self) -> Post:
+        """The first post: the agreement itself."""
+        return self._post(OPEN, self.agreement.to_json(), 0, FIRST_HEAD)
+
+    def next(self, record: Record, patience_ended: bool = False) -> list[Post]:
+        """The list that can be closed now, or the result; nothing if there is something to wait for.
+
+        Append it to the board before any other post: a list must hold everything that stands before it."""
+        found = self._next(record, patience_ended)
+        if found is None or (self.agreement.organizer, found[0]) in record.said:
+            return []
+        return [self._post(*found, record.length, record.heads[-1])]
+
+    def _post(self, kind: str, payload: str, seen: int, head: bytes) -> Post:
+        return Post(self.agreement.run, self.agreement.organizer, kind, seen, head, payload).signed(self._sign)
+
+    def _next(self, record: Record, ended: bool) -> tuple[str, str] | None:
+        if record.roster is None:
+            closing = len(record.joins) == self.agreement.peers or (ended and len(record.joins) > 1)
+            return ("roster", list_text(tuple(sorted(record.joins)))) if closing else None
+        if record.sealed is None:
+            return self._seal(record, ended)
+        if record.dropped is None:
+            closing = record.beacon() is not None and (ended or set(record.masks) == set(record.sealed))
+            if not closing:
+                return None
+            faults = record.mask_faults()
+            gone = tuple(u for u in record.sealed if u not in record.masks or u in faults)
+            return "dropped", list_text(gone)
+        total = record.total()
+        return ("result", total.text()) if total is not None else None
+
+    def _seal(self, record: Record, ended: bool) -> tuple[str, str] | None:
+        blamed = all((u, v) in record.blames or (v, u) in record.blames for u, v in record.mismatches)
+        if not ended and not (set(record.commits) == set(record.roster or ()) and blamed):
+            return None
+        kept = sorted(set(record.commits) - set(record.pair_cheaters()))
+        return ("sealed", list_text(tuple(kept))) if len(kept) > 1 else None

@@ -1,0 +1,82 @@
+"""Two real processes with a table each: the same AUC on both sides, and none that hangs."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bruit.network.identity import Identity
+from bruit.statistics import auc
+
+pytestmark = pytest.mark.slow
+DEADLINE = 120
+
+
+@pytest.fixture
+def tables(tmp_path):
+    rng = np.random.default_rng(4)
+    labels = rng.random(3000) < 0.4
+    scores = rng.normal(size=3000) + labels
+    for name, part in (("a", slice(0, 1000)), ("b", slice(1000, 3000))):
+        Identity.create(name).save(tmp_path / name)
+        rows = "".join(f"{s!r},{int(y)}\n" for s, y in zip(scores[part].tolist(), labels[part], strict=True))
+        (tmp_path / f"{name}.csv").write_text("s,y\n" + rows)
+    return tmp_path, auc(scores, labels.astype(float))
+
+
+def start(folder, me, partner, *words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "bruit", "auc", f"{me}.csv", "--score", "s", "--label", "y", "--identity", me,
+         "--partner", f"{partner}/certificate.pem", *words], cwd=folder, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE)
+
+
+def listening(folder, *words):
+    """Party a, and the address at which it waits."""
+    process = start(folder, "a", "b", "--listen", "127.0.0.1:0", *words)
+    said = process.stderr.readline()
+    return process, f"127.0.0.1:{said.split()[-1]}"
+
+
+def test_two_processes_find_one_auc(tables):
+    folder, truth = tables
+    one, address = listening(folder, "--epsilon", "4")
+    other = start(folder, "b", "a", "--with", address, "--epsilon", "4", "--json")
+    said, errors = other.communicate(timeout=DEADLINE)
+    assert other.returncode == 0, errors
+    found = json.loads(said)
+    text, errors = one.communicate(timeout=DEADLINE)
+    assert one.returncode == 0, errors
+    assert f"AUC {found['auc']:.4f}, between" in text
+    assert abs(found["raw"] - truth) < 5 * found["error"]
+    assert (found["epsilon"], found["bits_per_user"], found["level"], found["delta"]) == (4.0, 1, "user", 0.0)
+    assert 3.999 < found["exact_epsilon"] <= 4.0
+    assert "semi-honest" in found["against"]
+    for name in ("a", "b"):
+        assert [line["epsilon"] for line in json.loads((folder / f"{name}.csv.spent.json").read_text())] == [
+            found["exact_epsilon"]]
+
+
+def test_disagreement_is_told_on_both_sides_and_costs_nothing(tables):
+    folder, _ = tables
+    one, address = listening(folder, "--epsilon", "4")
+    other = start(folder, "b", "a", "--with", address, "--epsilon", "3")
+    for process, message in ((one, "epsilon = '3.0', we with 4.0"), (other, "hung up")):
+        _, errors = process.communicate(timeout=DEADLINE)
+        assert process.returncode == 2
+        assert message in errors
+    assert not list(folder.glob("*.spent.json"))
+
+
+def test_a_limit_is_kept_and_the_partner_is_not_left_waiting(tables):
+    folder, _ = tables
+    one, address = listening(folder, "--epsilon", "4", "--limit", "1")
+    other = start(folder, "b", "a", "--with", address, "--epsilon", "4")
+    _, errors = one.communicate(timeout=DEADLINE)
+    assert one.returncode == 2
+    assert "above the limit 1" in errors
+    _, errors = other.communicate(timeout=DEADLINE)
+    assert other.returncode == 2
+    assert "the other party hung up" in errors or "broke" in errors

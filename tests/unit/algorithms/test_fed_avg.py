@@ -1,0 +1,123 @@
+"""Federated averaging: the numbers of perso:FL-1 and FL-2, who is drawn, what a lost answer does, what is refused."""
+
+import numpy as np
+import pytest
+
+import bruit as br
+from bruit.algorithms.algorithm import algorithm_from
+from bruit.errors import PrivacyError
+from bruit.graphs import butterfly, complete, grid, star
+from bruit.personal import bounded_records, gradient_noise
+from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.tasks import Logistic, Mean, Records, Ridge
+from bruit.testing import check_algorithm
+
+PAIR = Ridge(Records.of(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]), np.array([1.0, 2.0, 2.0, -1.0]),
+                        np.array([0, 0, 0, 1])))  # fmt: skip
+NOISE = br.Gaussian(clip=1.0, sigma=4.0)
+
+
+@pytest.mark.parametrize(("local_steps", "rounds", "expected"), [
+    (1, 1, (0.025, 0.075)), (1, 2, (0.040625, 0.1425)),
+    (3, 1, (0.113361111, 0.229638889)), (3, 2, (0.156149934, 0.400237920)),
+])  # fmt: skip
+@pytest.mark.parametrize("engine", [br.Bulk(), br.Events()], ids=["bulk", "events"])
+def test_the_example_of_the_lecture(local_steps, rounds, expected, engine):
+    # perso:FL-1: three records and one, rate .1, full batches, shares m_u / m
+    algorithm = br.FedAvg(rate=0.1, local_steps=local_steps, shares=(3.0, 1.0))
+    run = br.run(algorithm, star(2), PAIR, steps=2 * rounds + 1, engine=engine)
+    np.testing.assert_allclose(run.estimates, np.broadcast_to(expected, (2, 2)), atol=1e-9)
+
+
+def test_one_step_is_gradient_descent_on_the_mean():
+    task = Mean.normal(6, 2)
+    run = br.run(br.FedAvg(rate=0.5), star(6), task, steps=21)
+    x = np.zeros(2)
+    for _ in range(10):
+        x = x - 0.5 * task.gradient(np.arange(6), np.tile(x, (6, 1))).mean(axis=0)
+    np.testing.assert_allclose(run.estimates[3], x, atol=1e-12)
+
+
+def test_batches_are_drawn_from_the_own_records():
+    twins = Ridge(Records.of(np.tile([[1.0, 2.0]], (6, 1)), np.full(6, 3.0), np.repeat(np.arange(3), 2)))
+    kinds = (br.FedAvg(local_steps=3), br.FedAvg(local_steps=3, batch=1))
+    whole, drawn = (br.run(kind, star(3), twins, steps=5).estimates for kind in kinds)
+    np.testing.assert_allclose(drawn, whole, atol=1e-12)  # all records of a peer are the same
+
+
+def test_only_participants_release():
+    run = br.run(br.FedAvg(participants=3), star(8), Mean.normal(8, 2), steps=41, privacy=NOISE, evaluate_every=0)
+    assert run.ledger.counts().sum(axis=1).sum() == 20 * 3
+
+
+def test_noise_of_the_average():
+    # perso:FL-2: n clients make noise of std sigma / sqrt(n) in the mean; 4000 coordinates, 6 standard errors (false
+    # alarm below 1e-8)
+    task = Mean(np.zeros((16, 4000)))
+    run = br.run(br.FedAvg(rate=1.0), star(16), task, steps=3, privacy=NOISE, evaluate_every=0)
+    assert run.estimates[0].std() == pytest.approx(NOISE.sigma / 4, rel=6 / np.sqrt(8000))
+
+
+def test_masks_cancel_in_the_sum_and_hide_from_the_server():
+    task = Mean.uniform(8, dim=2, seed=0)
+    plain = br.run(br.FedAvg(rate=0.5), complete(8), task, steps=11, privacy=NOISE)
+    masked = br.run(br.FedAvg(rate=0.5, ratio=50.0), complete(8), task, steps=11, privacy=NOISE)
+    np.testing.assert_allclose(masked.estimates, plain.estimates, atol=1e-9)
+    z = NOISE.sigma / 2
+    assert float(plain.epsilon(of=3, seen_by=0)) == pytest.approx(epsilon_of(np.sqrt(5) / z, 1e-6), rel=1e-9)
+    assert float(plain.epsilon(of=3, seen_by=2)) == pytest.approx(epsilon_of(np.sqrt(5 / 7) / z, 1e-6), rel=1e-9)
+    theta = 1 / 7 + (6 / 7) / (1 + 7 * 50.0**2)  # perso:GOPA-3 on the complete graph of the 7 others
+    assert float(masked.epsilon(of=3, seen_by=0)) == pytest.approx(epsilon_of(np.sqrt(5 * theta) / z, 1e-6), rel=1e-9)
+
+
+def test_shares_weigh_noise_too():
+    # four peers, shares 1, 2, 1, 2: of 3 (share 2) in the view of 1: 4 / (1 + 1 + 4) a round, two rounds
+    algorithm = br.FedAvg(shares=(1.0, 2.0, 1.0, 2.0))
+    run = br.run(algorithm, star(4), Mean.normal(4, 1), steps=5, privacy=NOISE)
+    assert float(run.epsilon(of=3, seen_by=1)) == pytest.approx(epsilon_of(np.sqrt(2 * 4 / 6) / 2, 1e-6), rel=1e-9)
+
+
+def test_a_lost_answer_leaves_local_dp():
+    faulty = br.run(br.FedAvg(ratio=5.0), complete(5), Mean.normal(5, 2), steps=9, privacy=NOISE, seed=1,
+                    engine=br.Events(churn=0.2))  # fmt: skip
+    found = faulty.epsilon(of=2, seen_by=1)
+    assert "local DP" in found.why()
+    assert np.abs(faulty.estimates).max() < 50  # no canceling noise (sigma 20) is left over in a model
+
+
+@pytest.mark.parametrize(("parameters", "words"), [
+    ({"rate": 0.0}, "positive rate"), ({"local_steps": 0}, "at least 1"), ({"batch": 0}, "at least 1"),
+    ({"participants": 0}, "at least 1 participant"), ({"shares": (1.0, -1.0)}, "positive numbers"),
+    ({"ratio": -1.0}, "a number >= 0"), ({"ratio": 1.0, "participants": 2}, "all take part equally"),
+])  # fmt: skip
+def test_bad_parameters(parameters, words):
+    with pytest.raises(br.ConfigError, match=words):
+        algorithm_from({"name": "fed-avg", **parameters})
+
+
+@pytest.mark.parametrize(("algorithm", "graph", "words"), [
+    (br.FedAvg(), butterfly(4), "one fixed graph"), (br.FedAvg(server=9), star(4), "peers 0..3"),
+    (br.FedAvg(participants=9), star(4), "are 4 peers"), (br.FedAvg(shares=(1.0, 1.0)), star(4), "name 2 peers"),
+    (br.FedAvg(ratio=2.0), grid(2, 3), "must reach the server"),
+])  # fmt: skip
+def test_graphs_that_do_not_fit(algorithm, graph, words):
+    with pytest.raises(br.ConfigError, match=words):
+        br.run(algorithm, graph, Mean.normal(graph.n, 1), steps=3)
+
+
+def test_conforms():
+    check_algorithm(br.FedAvg(rate=0.2, local_steps=2, participants=3), star(5))
+
+
+@pytest.mark.parametrize(("algorithm", "found"), [
+    (br.FedAvg(rate=1.0, local_steps=20), "local steps"),
+    (br.GossipSGD(0.1, batch=1), "sampled records"),
+])  # fmt: skip
+def test_noise_for_one_record_of_a_whole_gradient_is_refused_elsewhere(algorithm, found):
+    """perso:DP-7: 2 L / m bounds a full gradient; twenty steps, or one sampled record of m, move further."""
+    rng = np.random.default_rng(0)
+    records = bounded_records(rng.normal(size=(40, 3)), np.repeat([1.0, -1.0], 20), np.repeat(np.arange(4), 10))
+    task = Logistic(records, 0.0)
+    noise = gradient_noise(task).calibrate(1.0, 1e-6, 5)
+    with pytest.raises(PrivacyError, match=f"clips nothing, and says nothing of .*{found}"):
+        br.run(algorithm, "star:4", task, privacy=noise, steps=2, evaluate_every=0)

@@ -1,0 +1,151 @@
+"""The line between two parties: pinned both ways, strangers turned away, nobody waited for for ever."""
+
+import socket
+import ssl
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from bruit.errors import ConfigError, RemoteProtocolError
+from bruit.network.address_book import public_entry
+from bruit.network.identity import Identity
+from bruit.two_party import Parties, Question, ask, connect, listen, rows_of
+from bruit.two_party.channel import LARGEST, host_and_port
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Three participants: two partners and a stranger."""
+    root = tmp_path_factory.mktemp("keys")
+    for name in ("alice", "bob", "eve"):
+        identity = Identity.create(name)
+        identity.save(root / name)
+        (root / name / "public.toml").write_text(public_entry(identity, "127.0.0.1", 7400))
+    return root
+
+
+def parties(folders, me, partner, file="certificate.pem"):
+    return Parties(folders / me, folders / partner / file)
+
+
+class Listening(threading.Thread):
+    """bob, listening for alice on a free port in another thread; `work` gets the channel."""
+
+    def __init__(self, folders, work, partner="alice", **options):
+        super().__init__(daemon=True)
+        self.folders, self.work, self.options, self.partner = folders, work, options, partner
+        self.port, self.known = 0, threading.Event()
+        self.result = self.error = None
+        self.start()
+        assert self.known.wait(20)
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def run(self):
+        def ready(port):
+            self.port = port
+            self.known.set()
+
+        try:
+            with listen("127.0.0.1:0", parties(self.folders, "bob", self.partner), ready=ready, **self.options) as line:
+                self.result = self.work(line)
+        except Exception as error:
+            self.error = error
+
+    def finish(self):
+        self.join(20)
+        assert not self.is_alive()
+        return self.error
+
+
+def test_two_parties_find_the_same_answer(folders):
+    question = Question("auc", 8.0)
+    scores, labels = np.arange(60.0), np.arange(60) % 2
+    mine, theirs = rows_of(question, scores[:20], labels[:20]), rows_of(question, scores[20:], labels[20:])
+    told = []
+    server = Listening(folders, lambda line: ask("evaluator", question, theirs, line))
+    with connect(server.address, parties(folders, "alice", "bob", "public.toml")) as line:
+        found = ask("garbler", question, mine, line, tell=lambda done, total: told.append((done, total)))
+    assert server.finish() is None
+    assert (found.raw, found.pairs, found.crossing) == (server.result.raw, 30, server.result.crossing)
+    assert (found.sent_bytes, found.received_bytes) == (server.result.received_bytes, server.result.sent_bytes)
+    assert told[-1] == (1, 1)
+
+
+def test_strangers_are_turned_away_and_the_right_one_still_gets_through(folders):
+    server = Listening(folders, lambda line: line.receive())
+    with socket.create_connection(("127.0.0.1", server.port)) as silent:
+        silent.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    eve = connect(server.address, parties(folders, "eve", "bob"))
+    with pytest.raises(RemoteProtocolError, match=r"broke the line off|hung up|line to the other party broke"):
+        eve.receive()
+    with connect(server.address, parties(folders, "alice", "bob")) as line:
+        line.send(b"hello")
+        assert server.finish() is None
+    assert server.result == b"hello"
+
+
+def test_a_listener_that_is_somebody_else_is_found_out(folders):
+    server = Listening(folders, lambda line: line.receive(), partner="alice", patience_s=0.4)
+    with pytest.raises(RemoteProtocolError, match="does not show the expected certificate"):
+        connect(server.address, parties(folders, "alice", "eve"))
+    assert "nobody with the expected certificate came" in str(server.finish())
+
+
+def test_older_versions_of_tls_are_refused(folders):
+    server = Listening(folders, lambda line: line.receive(), patience_s=0.4)
+    context, _ = parties(folders, "alice", "bob").context(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with socket.create_connection(("127.0.0.1", server.port)) as raw, pytest.raises(OSError):  # noqa: PT011
+        context.wrap_socket(raw).recv(1)
+    assert isinstance(server.finish(), RemoteProtocolError)
+
+
+@pytest.mark.parametrize(("misdeed", "message"), [
+    (lambda line: time.sleep(0.5), "said nothing for 0.3 s"),
+    (lambda line: line.close(), "hung up|broke"),
+    (lambda line: line._line.sendall((LARGEST + 1).to_bytes(4, "big")), "announces a message of 67108865 bytes"),
+    (lambda line: line._line.sendall(bytes(4)), "announces a message of 0 bytes"),
+    (lambda line: [line._line.sendall(b"\0\0\1\0"), time.sleep(0.5)], "said nothing for 0.3 s"),
+])
+def test_a_partner_that_misbehaves_ends_the_conversation(folders, misdeed, message):
+    server = Listening(folders, lambda line: line.receive(), timeout_s=0.3)
+    with connect(server.address, parties(folders, "alice", "bob")) as line:
+        misdeed(line)
+        error = server.finish()
+    assert isinstance(error, RemoteProtocolError)
+    with pytest.raises(RemoteProtocolError, match=message):
+        raise error
+
+
+def test_a_partner_that_takes_nothing_is_not_waited_for(folders):
+    server = Listening(folders, lambda line: line.send(bytes(LARGEST)), timeout_s=0.3)
+    with connect(server.address, parties(folders, "alice", "bob")):
+        error = server.finish()
+    assert isinstance(error, RemoteProtocolError)
+    assert "took nothing for 0.3 s" in str(error)
+
+
+def test_nobody_there(folders):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(RemoteProtocolError, match="nobody answers at"):
+        connect(f"127.0.0.1:{port}", parties(folders, "alice", "bob"), patience_s=0.2)
+    with pytest.raises(RemoteProtocolError, match="nobody with the expected certificate came"):
+        listen("127.0.0.1:0", parties(folders, "alice", "bob"), patience_s=0.1)
+
+
+def test_addresses_and_files_are_checked(folders, tmp_path):
+    for address in ("nowhere", "a:b", ":70", "a:70000", "a:-1"):
+        with pytest.raises(ConfigError, match="HOST:PORT"):
+            host_and_port(address)
+    with pytest.raises(ConfigError, match="cannot read the other party's certificate"):
+        connect("127.0.0.1:1", parties(folders, "alice", "nobody"))
+    with pytest.raises(ConfigError, match=r"no .*key\.pem"):
+        connect("127.0.0.1:1", Parties(tmp_path, folders / "bob" / "certificate.pem"))
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="cannot listen at"):
+        listen(f"127.0.0.1:{taken.getsockname()[1]}", parties(folders, "alice", "bob"))

@@ -1,0 +1,83 @@
+"""What-if answers: exact losses and computable peers against the accountant and the attack, errors against runs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import bruit as br
+from bruit.errors import ConfigError, PrivacyError
+from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.ui.what_if import FAMILIES, WhatIf, answer, predicted_error
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("peers", [4, 37])
+def test_every_family_answers_in_plain_data(family, peers):
+    found = answer(WhatIf(family, peers, steps=4, observers=(0, 2)))
+    assert found["peers"] <= max(peers, 9)
+    assert len(found["losses"]) == found["peers"] == len(found["places"])
+    json.dumps(found, allow_nan=False)
+
+
+def test_losses_are_those_of_the_accountant():
+    asked = WhatIf("torus", 16, steps=3, noise=2.0, observers=(5,))
+    found = answer(asked)
+    noise = br.Gaussian(clip=0.5, sigma=2.0)
+    run = br.run(br.Averaging(), "torus:4x4", br.tasks.Mean.uniform(16, seed=0), privacy=noise, steps=3)
+    for u in (0, 4, 15):
+        assert found["epsilons"][u] == pytest.approx(float(run.epsilon(of=u, seen_by=5)), rel=1e-9)
+    assert found["losses"][5] is None
+
+
+def test_computable_peers_are_those_with_loss_one():
+    # gossip:REC-1, MUF-2: on a path of 4, peer 0 knows 1 and 2 after two rounds
+    found = answer(WhatIf("path", 4, steps=2, observers=(0,)))
+    assert found["computable"] == [1, 2]
+    assert [round(x, 9) for x in found["losses"][1:]] == [1.0, 1.0, 0.0]
+    assert found["epsilons"][1] == pytest.approx(epsilon_of(1.0, 1e-6))
+
+
+def test_distances_and_no_noise():
+    found = answer(WhatIf("ring", 8, steps=1, noise=0.0, observers=(0,)))
+    assert [(row["distance"], row["worst"], row["epsilon"]) for row in found["by_distance"]] == [
+        (1, 1.0, None), (2, 0.0, 0.0), (3, 0.0, 0.0), (4, 0.0, 0.0)]
+    assert "There is no noise" in found["sentence"]
+    assert answer(WhatIf("ring", 8, steps=0))["computable"] == []
+    assert "nobody left" in answer(WhatIf("ring", 4, steps=1, observers=(0, 1, 2, 3)))["sentence"]
+
+
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_the_error_is_that_of_many_runs(accelerated):
+    # 4000 columns are 4000 runs of noise on values at 0 (the worst values add spread |P - J|^2); 6 standard errors
+    asked = WhatIf("ring", 12, steps=6, noise=0.7, accelerated=accelerated)
+    graph = asked.graph()
+    algorithm = br.Chebyshev() if accelerated else br.Averaging()
+    run = br.run(algorithm, graph, br.tasks.Mean(np.zeros((12, 4000))), steps=6, evaluate_every=0,
+                 privacy=br.Gaussian(clip=0.5, sigma=0.7))  # fmt: skip
+    power = math.sqrt(float((run.estimates**2).mean()))
+    exact = predicted_error(graph, asked)
+    values = WhatIf("ring", 12, steps=6, noise=0.0, accelerated=accelerated)
+    noise_part = math.sqrt(exact**2 - predicted_error(graph, values) ** 2)
+    assert noise_part == pytest.approx(power, rel=6 / math.sqrt(4000))
+
+
+def test_more_rounds_bring_the_error_down_to_the_noise_of_the_mean():
+    graph = WhatIf("complete", 9).graph()
+    assert predicted_error(graph, WhatIf("complete", 9, steps=1, noise=3.0)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("asked", "error", "words"), [
+    ({"peers": 3}, ConfigError, "4 to 256 peers"), ({"peers": 999}, ConfigError, "bruit plan"),
+    ({"steps": -1}, ConfigError, "up to 50 rounds"), ({"noise": -1.0}, ConfigError, ">= 0"),
+    ({"noise": math.nan}, ConfigError, ">= 0"), ({"delta": 0.0}, PrivacyError, "delta must lie"),
+    ({"family": "moebius"}, ConfigError, "no family 'moebius'"),
+])  # fmt: skip
+def test_bad_questions(asked, error, words):
+    with pytest.raises(error, match=words):
+        answer(WhatIf(**asked))
+
+
+def test_an_observer_that_is_not_there_is_left_out():
+    assert answer(WhatIf("ring", 8, observers=(99, 3)))["observers"] == [3]
