@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.around_server import Public, check_participants, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
-from bruit.arrays import Array, Bools, Ints
+from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.server import ServerRounds
@@ -30,10 +31,6 @@ from bruit.privacy.network.theorem import Theorem
 class State(NamedTuple):
     model: Array  # (n, d) as the peer last heard it, or made it
     change: Array  # (n, d + 1) s_i c_i and s_i of this iteration; zeros for who was not drawn
-
-
-class Public(NamedTuple):
-    members: Ints  # the server and its neighbors, in order
 
 
 @dataclass(frozen=True)
@@ -52,8 +49,7 @@ class FedAvg(Algorithm[State]):
         if self.local_steps < 1 or (self.batch is not None and self.batch < 1):
             found = f"{self.local_steps} and {self.batch}"
             raise ConfigError(f"fed-avg needs local_steps and batch of at least 1, found {found}")
-        if self.participants is not None and self.participants < 1:
-            raise ConfigError(f"fed-avg needs at least 1 participant, found {self.participants}")
+        check_participants(self.name(), self.participants)
         if self.shares is not None and not all(share > 0 and np.isfinite(share) for share in self.shares):
             raise ConfigError(f"shares are positive numbers, one a peer, found {self.shares}")
         if not (self.ratio >= 0 and np.isfinite(self.ratio)):
@@ -67,39 +63,29 @@ class FedAvg(Algorithm[State]):
         return "neighbors must agree on keys for their canceling noise; use ratio = 0" if self.ratio else ""
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
-        if not isinstance(graph, Graph):
-            raise ConfigError("fed-avg needs one fixed graph around its server, such as star:9")
-        if not 0 <= self.server < graph.n:
-            raise ConfigError(f"the server is peer {self.server}, but the graph has peers 0..{graph.n - 1}")
-        members = np.union1d(graph.neighbors(self.server), [self.server]).astype(np.int64)
-        around = f"the server {self.server} of {graph.name} and its neighbors are {len(members)} peers"
-        if self.participants is not None and self.participants > len(members):
-            raise ConfigError(f"{self.participants} participants cannot be drawn: {around}")
+        public = public_of(self.name(), graph, self.server, self.participants)
         if self.shares is not None and len(self.shares) != graph.n:
             raise ConfigError(f"shares name {len(self.shares)} peers, the graph has {graph.n}")
-        if self.ratio and len(members) < graph.n:
-            raise ConfigError(f"canceling noise must reach the server, but {around} of {graph.n}")
-        return Public(members)
+        if self.ratio and len(public.members) < graph.n:
+            raise ConfigError(f"canceling noise must reach the server, but {graph.n - len(public.members)} peers of"
+                              f" {graph.name} are no neighbors of it")  # fmt: skip
+        return public
 
     def start(self, home: Home) -> State:
         return State(home.beginning(), home.zeros(home.dim + 1))
 
     def emit(self, state: State, edges: Edges) -> Message:
-        speakers = np.repeat(np.arange(len(edges.ids)), np.diff(edges.start))
-        from_server, to_server = edges.ids[speakers] == self.server, edges.peers == self.server
-        told = np.hstack((state.model, np.ones((len(edges.ids), 1))))
-        rows = np.where(from_server[:, None], told[speakers], state.change[speakers])
-        rows[~(from_server | to_server)] = 0.0  # peers have nothing to say to each other
-        return Message(rows, each=True)
+        said = np.hstack((state.model, np.ones((len(edges.ids), 1))))
+        return spoken(said, state.change, edges, self.server)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        speaking = home.clock % 2 == 1  # the rounds in which the server speaks: 1, 3, ...; it hears in 2, 4, ...
-        told, known = self._told(state, inbox, home)
-        model = np.where(speaking[:, None], told, state.model)
-        taking = speaking & known & self._drawn(home) & ~home.last
+        spoke = speaking(home)
+        heard_of, known = told(state.model, inbox, home, self.server)
+        model = np.where(spoke[:, None], heard_of, state.model)
+        taking = spoke & known & drawn(home, self.participants) & ~home.last
         change = self._change(model, taking, home)
         heard = self._heard(state, inbox, home)
-        fresh = (home.ids == self.server) & ~speaking & (heard[:, -1] > 0)
+        fresh = (home.ids == self.server) & ~spoke & (heard[:, -1] > 0)
         step = heard[:, :-1] / np.where(fresh, heard[:, -1], 1.0)[:, None]
         return State(np.where(fresh[:, None], model + step, model), change)
 
@@ -112,15 +98,6 @@ class FedAvg(Algorithm[State]):
         rows = np.hstack((change, np.ones((len(change), 1)))) * share[:, None]
         return np.where(taking[:, None], rows, 0.0)
 
-    def _told(self, state: State, inbox: Inbox, home: Home) -> tuple[Array, Bools]:
-        """The server's model at each lane, and whether the lane has it from this round."""
-        lanes = np.repeat(np.arange(len(home.ids)), np.diff(inbox.links.start))
-        words = np.flatnonzero(inbox.senders == self.server)
-        model, known = state.model.copy(), home.ids == self.server
-        model[lanes[words]] = inbox.copies()[words, :-1]
-        known[lanes[words]] = True
-        return model, known
-
     def _heard(self, state: State, inbox: Inbox, home: Home) -> Array:
         """Sums of the changes at the server, its own included; nothing if canceling noise would be left over."""
         total = state.change + inbox.slots().sums()
@@ -128,14 +105,6 @@ class FedAvg(Algorithm[State]):
             whole = np.rint(total[:, -1]) == len(home.public.members)
             return np.where(whole[:, None], total, 0.0)
         return total
-
-    def _drawn(self, home: Home) -> Bools:
-        """Whether each lane is among the participants of this iteration: the members with the least draws are."""
-        members = home.public.members
-        if self.participants is None:
-            return np.isin(home.ids, members)
-        luck = home.common(len(members))[0]  # in rounds, all lanes of a batch stand at the same position
-        return np.isin(home.ids, members[np.argpartition(luck, self.participants - 1)[: self.participants]])
 
     def estimate(self, state: State) -> Array:
         return state.model

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.around_server import Public, check_participants, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
-from bruit.arrays import Array, Bools, Ints
+from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.fixed_points.consensus_admm import check_length
 from bruit.fixed_points.iteration import check_relaxation
@@ -35,10 +36,6 @@ class State(NamedTuple):
     model: Array  # (n, d) z as the peer last heard it, or made it
     dual: Array  # (n, d) u_i
     heard: Slots  # (members - 1, d) the latest dual of every other member, at the server only
-
-
-class Public(NamedTuple):
-    members: Ints  # the server and its neighbors, in order
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,7 @@ class FederatedADMM(Algorithm[State]):
         check_length(self.gamma)
         check_relaxation(self.relaxation)
         penalty(self.l1, self.l2, self.bound)
-        if self.participants is not None and self.participants < 1:
-            raise ConfigError(f"federated-admm needs at least 1 participant, found {self.participants}")
+        check_participants(self.name(), self.participants)
         if self.noise not in ("peers", "server"):
             raise ConfigError(f"noise is added by the 'peers' or by the 'server', found noise = {self.noise!r}")
         if self.noise == "server" and self.relaxation == 1:
@@ -68,16 +64,7 @@ class FederatedADMM(Algorithm[State]):
         return penalty(self.l1, self.l2, self.bound)
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
-        if not isinstance(graph, Graph):
-            raise ConfigError("federated-admm needs one fixed graph around its server, such as star:9")
-        if not 0 <= self.server < graph.n:
-            raise ConfigError(f"the server is peer {self.server}, but the graph has peers 0..{graph.n - 1}")
-        low, high = graph.weights.indptr[self.server], graph.weights.indptr[self.server + 1]
-        members = np.union1d(graph.weights.indices[low:high], [self.server]).astype(np.int64)
-        if self.participants is not None and self.participants > len(members):
-            found = f"the server {self.server} of {graph.name} and its neighbors are {len(members)} peers"
-            raise ConfigError(f"{self.participants} participants cannot be drawn: {found}")
-        return Public(members)
+        return public_of(self.name(), graph, self.server, self.participants)
 
     def start(self, home: Home) -> State:
         if home.beginning().any():
@@ -89,45 +76,24 @@ class FederatedADMM(Algorithm[State]):
         return State(home.zeros(), home.zeros(), Slots(start, peers, np.zeros((len(peers), home.dim))))
 
     def emit(self, state: State, edges: Edges) -> Message:
-        speakers = np.repeat(np.arange(len(edges.ids)), np.diff(edges.start))
-        from_server, to_server = edges.ids[speakers] == self.server, edges.peers == self.server
-        rows = np.where(from_server[:, None], state.model[speakers], state.dual[speakers])
-        rows[~(from_server | to_server)] = 0.0  # peers have nothing to say to each other
-        return Message(rows, each=True)
+        return spoken(state.model, state.dual, edges, self.server)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        told = home.clock % 2 == 1  # the rounds in which the server speaks: 1, 3, ...; it hears in 2, 4, ...
-        model, known = self._told(state, inbox, home)
-        taking = told & known & self._drawn(home) & ~home.last
+        spoke = speaking(home)
+        model, known = told(state.model, inbox, home, self.server)
+        taking = spoke & known & drawn(home, self.participants) & ~home.last
         level = 1.0 if self.noise == "peers" else 0.0
         slope = home.envelope_gradient(2 * model - state.dual, self.gamma, where=taking, noise=level)
         change = 2 * self.relaxation * (model - state.dual - self.gamma * slope)
         dual = np.where(taking[:, None], state.dual + change, state.dual)
         heard = self._heard(state.heard, inbox, home)
         mean = (dual + heard.sums()) / len(home.public.members)
-        fresh = (home.ids == self.server) & ~told
+        fresh = (home.ids == self.server) & ~spoke
         if self.noise == "server" and home.sigma:
             spread = mean_noise(len(home.public.members), self.gamma, home.sigma, self.relaxation)
             mean = home.mask(mean, spread, where=fresh)
         model = np.where(fresh[:, None], self.regularizer.prox(mean, self.gamma), model)
         return State(model, dual, heard)
-
-    def _told(self, state: State, inbox: Inbox, home: Home) -> tuple[Array, Bools]:
-        """The server's model at each lane, and whether the lane has it from this round."""
-        lanes = np.repeat(np.arange(len(home.ids)), np.diff(inbox.links.start))
-        words = np.flatnonzero(inbox.senders == self.server)
-        model, known = state.model.copy(), home.ids == self.server
-        model[lanes[words]] = inbox.copies()[words]
-        known[lanes[words]] = True
-        return model, known
-
-    def _drawn(self, home: Home) -> Bools:
-        """Whether each lane is among the participants of this iteration: the members with the least draws are."""
-        members = home.public.members
-        if self.participants is None:
-            return np.isin(home.ids, members)
-        luck = home.common(len(members))[0]  # in rounds, all lanes of a batch stand at the same position
-        return np.isin(home.ids, members[np.argpartition(luck, self.participants - 1)[: self.participants]])
 
     def _heard(self, known: Slots, inbox: Inbox, home: Home) -> Slots:
         """The duals the server knows, those that arrived in this round replaced."""
