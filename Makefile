@@ -23,7 +23,8 @@ browser:
 
 test: $(VENV)/dev browser lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --ignore tests/e2e
+	$(BIN)/python -m pytest -m slow tests/e2e
 
 fast: $(VENV)/dev lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"

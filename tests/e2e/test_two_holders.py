@@ -51,7 +51,7 @@ def test_two_processes_find_one_auc(tables):
     assert one.returncode == 0, errors
     assert f"AUC {found['auc']:.4f}, between" in text
     assert abs(found["raw"] - truth) < 5 * found["error"]
-    assert (found["epsilon"], found["bits_per_user"], found["level"], found["delta"]) == (4.0, 1, "user", 0.0)
+    assert (found["epsilon"], found["bits_per_user"], found["level"], found["delta"]) == (4.0, 1, "record", 0.0)
     assert 3.999 < found["exact_epsilon"] <= 4.0
     assert "semi-honest" in found["against"]
     for name in ("a", "b"):
