@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bruit.algorithms.messages import join, row_bytes, take
-from bruit.algorithms.schedules import Rounds, Wakes
+from bruit.algorithms.schedules import Rounds, Wakes, Walk
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
 from bruit.errors import BruitError, ConfigError, ConformanceError
@@ -23,6 +23,8 @@ from bruit.protocols.machine import Effect, Envelope, Met, Send, WakeAt
 from bruit.protocols.meetings import MeetingPeer
 from bruit.protocols.peer import PeerMachine, Seat, peer_machine
 from bruit.trace import Faults, Meetings, Received, Trace
+
+TOLD = 256  # events between two words about progress
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,27 @@ class _World:
     def run(self) -> Outcome:
         for peer, machine in enumerate(self.machines):
             self.carry_out(0.0, peer, machine.begin(0.0))
+        number = 0
         while self.heap:
             now, _, peer, sender, envelope = heapq.heappop(self.heap)
             if envelope is None:
                 self.woken(now, peer)
             else:
                 self.delivered(now, peer, sender, envelope)
+            number += 1
+            if number % TOLD == 0:
+                self.tell(now)
         return self.outcome()
+
+    def tell(self, now: float) -> None:
+        """How far the run is: the slowest peer's rounds, the token's hops, or the time."""
+        job = self.job
+        if job.progress is None:
+            return
+        counts = [machine.count for machine in self.machines]
+        hops = sum(counts) if isinstance(job.schedule, Walk) else int(now)
+        done = min(counts) if isinstance(job.schedule, Rounds) else hops
+        job.progress(min(done, job.steps), job.steps, {})
 
     def woken(self, now: float, peer: int) -> None:
         machine = self.machines[peer]

@@ -86,7 +86,7 @@ def _refusal(request: Request, token: str | None, hosts: tuple[str, ...]) -> Res
     if token is not None and not _matches(request.cookies.get(COOKIE), token):
         if not _matches(request.query_params.get("token"), token):
             return _complaint(request, "a token is needed: open the address that `bruit ui` printed", 401)
-        response = RedirectResponse(request.url.path, 303)
+        response = RedirectResponse("/" + request.url.path.lstrip("/"), 303)  # never another host
         response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
         return response
     if request.method not in ("GET", "HEAD") and request.headers.get("x-bruit") != "1":

@@ -2,8 +2,10 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
+import bruit as br
 from bruit import terminal
 
 
@@ -23,3 +25,15 @@ def test_nothing_is_drawn_in_a_pipe(monkeypatch):
     with terminal.Ticker(False, "learning") as ticker:
         ticker(1, 2, {})
     assert shown.getvalue() == ""
+
+
+@pytest.mark.parametrize(("algorithm", "steps"), [(br.Averaging(), 20), (br.PairAveraging(), 30), (br.WalkSGD(), 2000)])
+def test_events_tell_how_far_they_are(algorithm, steps):
+    told = []
+    task = br.tasks.Mean.uniform(16, seed=0)
+    br.run(algorithm, "torus:4x4", task, steps=steps, engine=br.Events(latency=0.1), evaluate_every=0,
+           progress=lambda done, total, _: told.append((done, total)))  # fmt: skip
+    assert told
+    assert {total for _, total in told} == {steps}
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] <= steps
