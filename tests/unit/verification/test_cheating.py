@@ -79,7 +79,8 @@ class Biased(Prover):
     """Waits for the coins, then picks the bits that give the largest noise."""
 
     def mask(self, record):
-        self._noise_bits = ~coins_of(record.beacon(), self.me, BITS)
+        wanted = ~coins_of(record.beacon(), self.me, BITS)
+        self._noise_bits = wanted if np.any(wanted != self._noise_bits) else ~wanted  # never what it committed to
         return super().mask(record)
 
 
@@ -87,7 +88,7 @@ class OwnNoise(Prover):
     """Keeps its bits, but adds other noise than they give."""
 
     def _noise(self, beacon):
-        return [BITS // 2]
+        return [super()._noise(beacon)[0] + 1]
 
 
 class OtherExchange(Prover):
