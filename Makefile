@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+export PYTHONDONTWRITEBYTECODE :=
+# compiled files are kept: tests start hundreds of processes
 
 .PHONY: run test fast lint bench browser clean
 
