@@ -79,6 +79,7 @@ def test_a_graph_among_very_many_peers_stays_sparse():
     a, b = learned.pairs.T
     assert len(a) > peers
     assert len(a) <= sweeps * sampled * peers
+    # set after 0.81 was measured, chance being 0.25: uniform sampling hardly meets a pair twice among so many
     assert learned.weights[kinds[a] == kinds[b]].sum() > 0.7 * learned.weights.sum()
     assert peak < 200 * (len(a) + sampled * peers) + 64 * models.size
     assert np.diff(learned.history).max() <= 0

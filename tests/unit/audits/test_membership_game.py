@@ -43,7 +43,7 @@ def played(file, **how):
 @pytest.mark.parametrize("kind", ["logistic", pytest.param("softmax", marks=pytest.mark.slow)])
 def test_without_noise_members_are_found(written, kind):
     found = played(written(kind=kind))
-    assert found.auc > 0.85
+    assert found.auc > 0.85  # set after 0.897 was measured: it tells an attack from none (0.5), not how good it is
     assert found.auc_interval[0] < found.auc < found.auc_interval[1]
     assert found.hits > 0.4
     assert (found.records, found.runs) == (30, 10)  # peer 0 knows its own records
