@@ -83,7 +83,8 @@ def _privacy(report: Report, delta: float) -> dict[str, float | str]:
 
     if report.mean is None:
         return {}
-    return {"epsilon": worst_epsilon(report, delta), "delta": delta, "level": "user", "against": "any one other peer"}
+    return {"epsilon": worst_epsilon(report, delta), "delta": delta, "level": "user",
+            "against": "any one other peer that follows the protocol"}  # fmt: skip
 
 
 def _known_keys(path: Path | None) -> dict[int, str] | None:

@@ -164,9 +164,9 @@ class TaskDoor(Door):
             return mechanism.bare(raw, at.ids)
         return mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
 
-    def _refuse_unmeasured(self, what: str) -> None:
+    def _refuse_unmeasured(self, what: str, kind: str = "") -> None:
         """Noise that clips nothing is true for the answers its sensitivities were derived for, and no others."""
-        if self.mechanism is not None and self.mechanism.unclipped:
+        if self.mechanism is not None and self.mechanism.unclipped and self.mechanism.measures != kind:
             raise PrivacyError("the noise was measured by how far one record moves a full gradient or a fitted model,"
                                f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
                                " gradients")  # fmt: skip
@@ -179,9 +179,11 @@ class TaskDoor(Door):
         return self.mechanism.noise(self.dice, at.ids, at.steps, at.use, width, self.run)
 
     def value(self, at: Address) -> Array:
+        self._refuse_unmeasured("values", "model")
         return self._release(at, self.task.value(at.ids))
 
     def value_with(self, at: Address, levels: Array) -> Array:
+        self._refuse_unmeasured("values", "model")
         rows = np.empty((len(at.ids), self.dim))
         for level in np.unique(levels):
             here = levels == level
@@ -190,6 +192,7 @@ class TaskDoor(Door):
 
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         if batch is None:
+            self._refuse_unmeasured("gradients", "gradient")
             return self._release(at, self.task.gradient(at.ids, x))
         self._refuse_unmeasured("the gradient of sampled records")
         draws = self.dice.uniform("records", at.ids, at.steps, at.use, batch, self.run)
@@ -200,6 +203,7 @@ class TaskDoor(Door):
         return self._release(at, self._points(at, x, rho))
 
     def envelope_gradient(self, at: Address, x: Array, rho: Array, level: float = 1.0) -> Array:
+        self._refuse_unmeasured("a proximal step")
         return self._release(at, (x - self._points(at, x, rho)) / rho[:, None], level)
 
     def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:

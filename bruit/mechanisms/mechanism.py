@@ -32,6 +32,7 @@ class Mechanism(ABC):
     level: str
     unequal: ClassVar[bool] = False  # whether peers add noise of different sizes, which no theorem on views covers
     unclipped: ClassVar[bool] = False  # whether answers are not clipped: sensitivities were derived for some of them
+    measures: str  # if nothing is clipped: which answer the noise was measured for
 
     @property
     @abstractmethod

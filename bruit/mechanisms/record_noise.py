@@ -37,6 +37,7 @@ class RecordNoise(Additive):
     law: str = "gaussian"
     level: str = "record"
     lattice: float | None = LATTICE
+    measures: str = "gradient"  # which answer the sensitivities are of: a full gradient, a fitted model, or a loss
     clip: float = field(default=UNCLIPPED, init=False, repr=False)
     kind: ClassVar[str] = "record_noise"
     unequal: ClassVar[bool] = True

@@ -25,6 +25,7 @@ from bruit.experiment import Carry, run
 from bruit.graphs import Graph, ring
 from bruit.graphs.learn import Collaboration
 from bruit.mechanisms import Mechanism
+from bruit.mechanisms.record_noise import RecordNoise
 from bruit.personal.learn import Learned, learn_graph
 from bruit.randomness import Replay
 from bruit.result import Run
@@ -113,7 +114,10 @@ def _graph(
     """The next weights, from the models as released and one more read of every peer's loss."""
     ids = np.arange(task.peers)
     told = _judged(task).losses(ids, models, noise.ceiling)
-    door = TaskDoor(Mean(told[:, None]), noise.losses, Replay(seed), last.ledger, last.phase)
+    kept = noise.losses
+    if isinstance(kept, RecordNoise):
+        kept = replace(kept, measures="model")  # behind this door the losses are the values
+    door = TaskDoor(Mean(told[:, None]), kept, Replay(seed), last.ledger, last.phase)
     step = np.full(task.peers, last.steps, np.int64)
     released = door.value(Address(ids, step, step, LOSS_USE))[:, 0]
     costs = per_peer("confidences", algorithm.confidences, task.peers, 1.0) * released

@@ -36,7 +36,7 @@ def model_noise(task: Personal, law: str = "euclidean") -> RecordNoise:
     """Noise on models fitted alone, measured by 2 L / (m_u mu_u), not yet calibrated (perso:PERSO-13)."""
     if law == "laplace":
         raise ConfigError("the sensitivity of a fitted model is known in L2; use 'euclidean' or 'gaussian' noise")
-    return RecordNoise(model_sensitivities(task), task.dim, law=law)
+    return RecordNoise(model_sensitivities(task), task.dim, law=law, measures="model")
 
 
 @dataclass(frozen=True)

@@ -80,3 +80,14 @@ def test_equal_labels_everywhere_give_a_finite_model():
     task = Personal(Logistic(bounded_records(ROWS, np.ones(6), OWNERS)), np.full(3, 0.1))
     done = br.run(br.Personalized(smoothness=0.35), "complete:3", task, steps=20, evaluate_every=0)
     assert np.isfinite(done.estimates).all()
+
+
+@pytest.mark.parametrize(("measures", "algorithm"), [
+    ("gradient", br.Averaging()), ("model", br.GossipSGD()), ("gradient", br.FederatedADMM()), ("loss", br.GossipSGD()),
+])  # fmt: skip
+def test_noise_measured_for_one_answer_protects_no_other(measures, algorithm):
+    """A gradient's noise on fitted models, a model's on gradients, either on proximal steps: no epsilon is true."""
+    task = br.tasks.Mean.uniform(4, dim=2, seed=0)
+    noise = RecordNoise((1.0,) * 4, 2, 1.0, measures=measures)
+    with pytest.raises(br.PrivacyError, match="says nothing of"):
+        br.run(algorithm, "complete:4", task, privacy=noise, steps=3)
