@@ -162,7 +162,7 @@ def test_a_composed_guarantee_answers_at_any_delta():
 
 def test_noise_of_different_sizes_is_charged_locally():
     # The projector of gossip:LG-1 is about equal noise; peers with noises of their own sizes get local DP.
-    noise = RecordNoise((1.0, 1.0, 1.0, 0.1, 1.0, 1.0), 1, 2.0)
+    noise = RecordNoise((1.0, 1.0, 1.0, 0.1, 1.0, 1.0), 1, 2.0, measures="model")
     found = rehearse(br.Averaging(), star(6), noise, 3).epsilon(of=2, seen_by=1)
     assert found.guarantee.theorem.startswith("local DP")
     assert any("noise of different sizes" in note for note in found.guarantee.notes)
