@@ -1,19 +1,21 @@
 """Chebyshev-accelerated gossip: mix, then step beyond with the memory of the previous value.
 
-    x^1 = W x^0,   x^{t+1} = gamma W x^t + (1 - gamma) x^{t-1}
+    x^1 = W m^0,   x^{t+1} = gamma W m^t + (1 - gamma) m^{t-1},   m^t = x^t and a dither (bruit.algorithms.exchange)
 
 with gamma = 2 (1 - sqrt(gap (1 - gap/4))) / (1 - gap/2)^2 of the source; `tuned` uses 2 / (1 + sqrt(1 - (1 - gap)^2)),
 which is better and the only sensible choice when one step already averages (gap 1).
-Learns: the mean of the noisy values, at the rate exp(-t sqrt(gap)).  Shows: x_i to each neighbor, each round; exactly
-as much as plain gossip with as many rounds.  Spec: gossip:GO-2, MUF-4; arXiv:2206.05091, Algorithm 1.
+Learns: the mean of the noisy values, at the rate exp(-t sqrt(gap)).  Shows: m_i to each neighbor, each round; exactly
+as much as plain gossip with as many rounds.  Spec: gossip:GO-2, MUF-4, fp:FP-1; arXiv:2206.05091, Algorithm 1.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.exchange import Arithmetic, Exchange, exchange_of
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
@@ -26,12 +28,14 @@ from bruit.privacy.network.theorem import Theorem
 
 class State(NamedTuple):
     value: Array  # (n, d) x^t
-    previous: Array  # (n, d) x^{t-1}
+    message: Array  # (n, d) what is said next
+    previous: Array  # (n, d) what was said before
 
 
 class Public(NamedTuple):
     gap: float
     gamma: float
+    exchange: Exchange
 
 
 @dataclass(frozen=True)
@@ -44,28 +48,37 @@ class Chebyshev(Algorithm[State]):
         if not isinstance(graph, Graph):
             raise ConfigError("Chebyshev gossip needs one fixed graph; use averaging on a changing one")
         gap = spectral_gap(graph)
+        # eigenvalues of P_t(W) are at most 1 in size, so its rows have at most the length 1 and the sum sqrt(n)
+        exchange = exchange_of(graph, horizon)
+        exchange = exchange._replace(data=exchange.data * math.sqrt(graph.n))
         if self.gamma is not None:
-            return Public(gap, self.gamma)
+            return Public(gap, self.gamma, exchange)
         if gap <= 1e-12:
             raise ConfigError(
                 f"the spectral gap of {graph.name} is 0 (disconnected, or bipartite without self-weights), so gossip"
                 " does not converge; connect the graph or use the weights plus=1"
             )
         if self.tuned or gap > 1 - 1e-9:
-            return Public(gap, chebyshev_gamma_star(gap))
-        return Public(gap, chebyshev_gamma(gap))
+            return Public(gap, chebyshev_gamma_star(gap), exchange)
+        return Public(gap, chebyshev_gamma(gap), exchange)
 
     def start(self, home: Home) -> State:
-        value = home.value()
-        return State(value, value)
+        arithmetic = self._arithmetic(home)
+        value = home.value(grid=arithmetic.grid)
+        message = arithmetic.message(value)
+        return State(value, message, message)
+
+    def _arithmetic(self, home: Home) -> Arithmetic:
+        gamma = 1.0 if home.step[0] <= 1 else home.public.gamma
+        return Arithmetic(home.public.exchange, home, gamma=gamma)
 
     def emit(self, state: State, edges: Edges) -> Message:
-        return edges.broadcast(state.value)
+        return edges.broadcast(state.message)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        mixed = inbox.mix()
-        gamma = 1.0 if home.step[0] == 1 else home.public.gamma
-        return State(gamma * mixed + (1 - gamma) * state.previous, state.value)
+        arithmetic = self._arithmetic(home)
+        value = arithmetic.mixed(inbox, state.previous).value
+        return State(value, arithmetic.message(value), state.message)
 
     def estimate(self, state: State) -> Array:
         return state.value
@@ -78,7 +91,8 @@ class Chebyshev(Algorithm[State]):
             return state
         gamma = np.full(steps, public.gamma)
         gamma[0] = 1.0
-        return State(*mix(graph.weights, state.value, gamma, 1.0 - gamma, single=True))
+        value, previous = mix(graph.weights, state.value, gamma, 1.0 - gamma, single=True)
+        return State(value, value, previous)
 
     def guarantees(self) -> tuple[Theorem, ...]:
         return ExactGossip(accelerated=True), PublishedGossip()

@@ -9,9 +9,11 @@ everybody shares. `shares` are the declared weights of the peers, equal by defau
 local step on all records is gradient descent. With `ratio` > 0 neighbors add noise that cancels in the sum, `ratio`
 times as large as the release's own (GOPA): the server then learns hardly more than the sum.
 Learns: a minimizer of sum_i s_i f_i, for one local step; nearby for several.  Shows: c_i to the server, the model to
-all.  Spec: perso:FL-1 (corrected: means, not sums), FL-2, GOPA-1; McMahan et al., arXiv:1602.05629.
+all. Changes are multiples of a grid: with equal shares their sum is exact (fp:FP-2, FP-3).
+Spec: perso:FL-1 (corrected: means, not sums), FL-2, GOPA-1; McMahan et al., arXiv:1602.05629.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.around_server import Public, check_participants, drawn, public_of, speaking, spoken, told
+from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array, Bools
@@ -92,9 +95,11 @@ class FedAvg(Algorithm[State]):
     def _change(self, model: Array, taking: Bools, home: Home) -> Array:
         """s_i c_i with its noise, and s_i, of the lanes that take part."""
         share = np.ones(len(home.ids)) if self.shares is None else np.array(self.shares)[home.ids]
-        change = home.descent(model, self.rate, self.local_steps, self.batch, where=taking)
+        members = len(home.public.members)
+        grid = sum_grid(home, members, 1.0 + self.ratio * math.sqrt(members))
+        change = home.descent(model, self.rate, self.local_steps, self.batch, taking, grid)
         if self.ratio and home.sigma and taking.any():
-            change = change + home.pair_noise(self.ratio * home.sigma).sums()
+            change = change + home.pair_noise(self.ratio * home.sigma, grid=grid).sums()
         rows = np.hstack((change, np.ones((len(change), 1)))) * share[:, None]
         return np.where(taking[:, None], rows, 0.0)
 

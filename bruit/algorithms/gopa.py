@@ -7,7 +7,7 @@ that both ends share, so they cost no message. All noise lies on one grid, so th
 may be public: what gossip does to them afterwards reveals nothing more. The first graph of a sequence says who shares
 noise; on a complete graph one round is enough.
 Learns: the mean of x_i + eta_i everywhere, at the rate of averaging; its variance is 1/n of one release's.  Shows:
-masked_i, to everybody.  Spec: perso:GOPA-1, GOPA-2, GOPA-8; Sabater, Bellet, Ramon, arXiv:2006.07218.
+masked_i, to everybody.  Spec: perso:GOPA-1, GOPA-2, GOPA-8, fp:FP-3; Sabater, Bellet, Ramon, arXiv:2006.07218.
 """
 
 import math
@@ -17,19 +17,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
 from bruit.errors import ConfigError
-from bruit.gopa.fixed_point import finest_bits, reach_of
 from bruit.graphs import Graph, GraphSequence
-from bruit.mechanisms.mechanism import LATTICE
 from bruit.privacy.network.gopa import GopaView
 from bruit.privacy.network.theorem import Theorem
 
-HEADROOM = 64.0
-"""Values up to this many standard deviations of their own noise are summed without rounding."""
-
+LARGEST = 2.0**20  # noise of a masked value, in units of its own
 NUMBERS = 2**24  # of canceling noise held at once
 
 
@@ -38,7 +35,8 @@ class State(NamedTuple):
 
 
 class Public(NamedTuple):
-    grid: float  # spacing of the canceling noise, in units of the release's own
+    peers: int
+    noise: float  # deviation of a masked value, in units of the release's own noise
 
 
 @dataclass(frozen=True)
@@ -55,25 +53,23 @@ class Gopa(Algorithm[State]):
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         first = graph if isinstance(graph, Graph) else graph.at(0)
-        reach = reach_of(first.n, HEADROOM, 1.0, self.ratio, int(first.degrees.max(initial=0)))
-        bits = finest_bits(reach)
-        if 2.0**-bits > LATTICE:
+        masks = self.ratio * math.sqrt(int(first.degrees.max(initial=0)))
+        if masks > LARGEST:
             raise ConfigError(
-                f"gopa with ratio {self.ratio:g} among {first.n} peers may sum up to {reach:.3g} times the noise of a"
-                " release, too much for numbers that cancel to the bit; use a smaller ratio"
+                f"gopa with ratio {self.ratio:g} among {first.n} peers hides values under noise of {masks:.3g} times"
+                " that of a release, too much for numbers that cancel to the bit; use a smaller ratio"
             )
-        return Public(2.0**-bits)
+        return Public(first.n, 1.0 + masks)
 
     def start(self, home: Home) -> State:
-        value, sigma = home.value(), home.sigma
+        grid, sigma = sum_grid(home, home.public.peers, home.public.noise), home.sigma
+        value = home.value(grid=grid)
         if not sigma:
             return State(value)
-        grid = home.public.grid * 2.0 ** math.floor(math.log2(sigma))
         width = max(1, min(home.dim, NUMBERS // max(1, len(home.edges.peers))))
         for low in range(0, home.dim, width):
             columns = slice(low, min(low + width, home.dim))
-            noise = home.pair_noise(self.ratio * sigma, columns.stop - low)
-            value[:, columns] += noise.replace(np.rint(noise.rows / grid) * grid).sums()
+            value[:, columns] += home.pair_noise(self.ratio * sigma, columns.stop - low, grid).sums()
         return State(value)
 
     def emit(self, state: State, edges: Edges) -> Message:

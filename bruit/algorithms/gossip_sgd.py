@@ -3,10 +3,12 @@
     x_i <- sum_j [W^K]_ij (x_j - rate * g_j)        g_j: gradient of peer j at its own model, `mixing` = K exchanges
 
 `batch` draws that many of the peer's records for each gradient (all of them by default); `gamma` accelerates the K
-exchanges by Chebyshev's recursion (1 is plain gossip).
+exchanges by Chebyshev's recursion (1 is plain gossip). All of it is on a grid, and messages carry dithers, or are sums
+in a butterfly (bruit.algorithms.exchange).
 Learns: one model everywhere.  Shows: the model after the gradient step, then its mixtures, to each neighbor.
-Spec: gossip:DS-1, MUF-9; on a butterfly graph with K = its digits, rounds end in exact consensus and the account is
-proven for adaptive gradients (gossip:MUF-X2); elsewhere only the last round is sharper than local DP.
+On a butterfly graph with K = its digits, rounds end in exact consensus and the account is proven for adaptive
+gradients (gossip:MUF-X2); elsewhere only the last round is sharper than local DP.
+Spec: gossip:DS-1, MUF-9, fp:FP-1, FP-2.
 Lian et al. 2017, arXiv:1705.09056; arXiv:2206.05091, Algorithm 3.
 """
 
@@ -14,10 +16,12 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import Home
+from bruit.algorithms.exchange import Arithmetic, Exchange, Mixed, exchange_of
+from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
 from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.consensus import Consensus
 from bruit.privacy.network.descent import FixedGradients
 from bruit.privacy.network.last_round import LastRound
@@ -26,7 +30,7 @@ from bruit.privacy.network.theorem import Theorem
 
 class State(NamedTuple):
     model: Array  # (n, d) the mixed model: what a peer keeps
-    outgoing: Array  # (n, d) what it says next
+    message: Array  # (n, d) what it says next
     previous: Array  # (n, d) what it said before, for the accelerated recursion
 
 
@@ -44,25 +48,33 @@ class GossipSGD(Algorithm[State]):
         if not self.rate > 0:
             raise ConfigError(f"gossip-sgd needs a positive rate, found {self.rate}")
 
-    def start(self, home: Home) -> State:
-        model = home.beginning()
-        return self._step(model, model, home)
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Exchange:
+        return exchange_of(graph, horizon, max(1, -(-horizon // self.mixing)), self.mixing)
 
-    def _step(self, model: Array, previous: Array, home: Home) -> State:
+    def start(self, home: Home) -> State:
+        arithmetic = self._arithmetic(home)
+        model = home.snap(home.beginning(), arithmetic.grid)
+        return self._step(Mixed(model, model), model, home, arithmetic)
+
+    def _arithmetic(self, home: Home) -> Arithmetic:
+        """Half a cell more than plain mixing: a message holds a mixture and a gradient, both rounded."""
+        accelerated = (home.step[0] - 1) % self.mixing != 0
+        return Arithmetic(home.public, home, self.rate, self.gamma if accelerated else 1.0, 0.5)
+
+    def _step(self, mixed: Mixed, previous: Array, home: Home, arithmetic: Arithmetic) -> State:
         if home.step[0] % self.mixing:
-            return State(model, model, previous)
-        gradient = home.gradient(model, where=~home.last, batch=self.batch)
-        outgoing = model - self.rate * gradient
-        return State(model, outgoing, outgoing)
+            return State(mixed.value, arithmetic.message(mixed.said), previous)
+        model = mixed.value
+        step = home.gradient(model, ~home.last, self.batch, self.rate, OnGrid(arithmetic.grid))
+        message = arithmetic.message(model - step)
+        return State(model, message, message)
 
     def emit(self, state: State, edges: Edges) -> Message:
-        return edges.broadcast(state.outgoing)
+        return edges.broadcast(state.message)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        model = inbox.mix()
-        if self.gamma != 1.0 and (home.step[0] - 1) % self.mixing:
-            model = self.gamma * model + (1 - self.gamma) * state.previous
-        return self._step(model, state.outgoing, home)
+        arithmetic = self._arithmetic(home)
+        return self._step(arithmetic.mixed(inbox, state.previous), state.message, home, arithmetic)
 
     def estimate(self, state: State) -> Array:
         return state.model

@@ -7,6 +7,7 @@ logged as `Exact`: its epsilon is infinite, never silently absent.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ import numpy as np
 
 from bruit.algorithms.messages import Edges, Slots
 from bruit.arrays import Array, Bools, Ints
+from bruit.discrete_normal import discrete_normals
 from bruit.errors import ConfigError, LocalProtocolError, PrivacyError
 from bruit.mechanisms.mechanism import Mechanism
 from bruit.privacy.events import Exact, Mask
@@ -34,6 +36,29 @@ class Address(NamedTuple):
 
     def rows(self, where: Bools) -> Address:
         return Address(self.ids[where], self.steps[where], self.clock[where], self.use)
+
+
+class OnGrid(NamedTuple):
+    """What is drawn lies on a grid (fp:FP-1): its spacing, a public factor of the release (a step size, say), and how
+    far what the noise is added to may be from the real protocol's, given the same rounded past, per coordinate. `least`
+    is the smallest factor of the whole run, where it changes, and `copies` the most copies of a message that differ:
+    one event then serves all steps and peers."""
+
+    grid: float
+    times: float = 1.0
+    slack: float = 0.0
+    least: float = 0.0
+    copies: int = 1
+
+    def rounding(self, width: int, sigma: float) -> float:
+        """R of one row of noise of this deviation (fp:FP-0); infinite where the grid is too coarse for the lemma."""
+        deviation = (self.least or self.times) * sigma
+        if deviation < COARSEST * self.grid:
+            return math.inf
+        return self.copies * width * ((self.slack + self.grid / 2) / deviation) ** 2
+
+
+COARSEST = 16.0  # least deviation of a noise, in units of the grid
 
 
 class Door(ABC):
@@ -61,6 +86,38 @@ class Door(ABC):
     def with_ledger(self, ledger: Ledger) -> Door:
         """The same door, writing into another ledger: each real peer keeps its own."""
         raise LocalProtocolError("this door keeps no ledger of its own")
+
+    def fine_grid(self, times: float, data: float, noise: float) -> float:
+        """The grid of what leaves this door, see `Mechanism.fine_grid`; 0: real numbers."""
+        return 0.0
+
+    def reach(self, times: float, data: float, noise: float) -> float:
+        """How far numbers on that grid are from zero at most, but for a chance of 1e-55 each."""
+        return 0.0
+
+    def value_on(self, at: Address, on: OnGrid, levels: Array | None) -> Array:
+        """The peers' values on a grid, released, with these fractions of the noise (None: all)  # (lanes, dim)."""
+        raise LocalProtocolError("this door has no grid")
+
+    def gradient_on(self, at: Address, x: Array, batch: int | None, on: OnGrid) -> Array:
+        """The peers' gradients times a factor, on a grid, released  # (lanes, dim)."""
+        raise LocalProtocolError("this door has no grid")
+
+    def descent_on(self, at: Address, x: Array, rate: float, count: int, batch: int | None, on: OnGrid) -> Array:
+        """How far so many gradient steps lead from x, on a grid, released  # (lanes, dim)."""
+        raise LocalProtocolError("this door has no grid")
+
+    def noise_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        """Noise on a grid, without data, one row per lane  # (lanes, width)."""
+        raise LocalProtocolError("this door has no grid")
+
+    def copy_noise_on(self, at: Address, edges: Edges, sigma: Array, width: int, on: OnGrid) -> Array:
+        """Independent noise on a grid for every message copy  # (copies, width)."""
+        raise LocalProtocolError("this door has no grid")
+
+    def pair_noise_on(self, at: Address, edges: Edges, sigma: float, width: int, on: OnGrid) -> Array:
+        """Noise on a grid shared by the two ends of an edge with opposite signs  # (copies, width)."""
+        raise LocalProtocolError("this door has no grid")
 
     @abstractmethod
     def value(self, at: Address) -> Array:
@@ -151,18 +208,23 @@ class TaskDoor(Door):
     def gamma(self) -> float:
         return 0.0 if self.mechanism is None else self.mechanism.gamma
 
-    def _release(self, at: Address, raw: Array, level: float = 1.0) -> Array:
+    def _release(self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None) -> Array:
         if self.mechanism is None:
             self.ledger.record(at.ids, at.steps, at.clock, Exact())
             return raw
-        mechanism = self.mechanism if level in (0.0, 1.0) else self.mechanism.scaled(level)
-        event = mechanism.event() if level else Exact()
+        mechanism, width = self.mechanism if level in (0.0, 1.0) else self.mechanism.scaled(level), raw.shape[1]
+        amount = None if on is None else on.rounding(width, mechanism.sigma)
+        event = mechanism.event_of(width, amount) if level else Exact()
         if self.budget is not None and not all(self.budget.allows(self.ledger, int(u), event) for u in at.ids):
-            return self._silence(at, raw.shape[1])
+            return self._silence(at, width, on)
         self.ledger.record(at.ids, at.steps, at.clock, event)
+        if on is None:
+            if not level:
+                return mechanism.bare(raw, at.ids)
+            return mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
         if not level:
-            return mechanism.bare(raw, at.ids)
-        return mechanism.release(raw, self.dice, at.ids, at.steps, at.use, self.run)
+            return mechanism.bare_on(on.grid, on.times, raw, at.ids)
+        return mechanism.release_on(on.grid, on.times, raw, self.dice, at.ids, at.steps, at.use, self.run)
 
     def _refuse_unmeasured(self, what: str, kind: str = "") -> None:
         """Noise that clips nothing is true for the answers its sensitivities were derived for, and no others."""
@@ -171,12 +233,70 @@ class TaskDoor(Door):
                                f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
                                " gradients")  # fmt: skip
 
-    def _silence(self, at: Address, width: int) -> Array:
+    def _silence(self, at: Address, width: int, on: OnGrid | None) -> Array:
         """The budget is spent: the full noise, which others' guarantees may rely on, and no data."""
         if self.mechanism is None:
             return np.zeros((len(at.ids), width))
+        if on is not None:
+            return self.noise_on(at, np.full(len(at.ids), self.mechanism.sigma), width, on)
         self.ledger.record(at.ids, at.steps, at.clock, Mask(self.mechanism.sigma))
         return self.mechanism.noise(self.dice, at.ids, at.steps, at.use, width, self.run)
+
+    def fine_grid(self, times: float, data: float, noise: float) -> float:
+        return 0.0 if self.mechanism is None else self.mechanism.fine_grid(times, data, noise)
+
+    def reach(self, times: float, data: float, noise: float) -> float:
+        return 0.0 if self.mechanism is None else self.mechanism.reach(times, data, noise)
+
+    def value_on(self, at: Address, on: OnGrid, levels: Array | None) -> Array:
+        if levels is None:
+            return self._release(at, self.task.value(at.ids), 1.0, on)
+        rows = np.empty((len(at.ids), self.dim))
+        for level in np.unique(levels):
+            here = levels == level
+            rows[here] = self._release(at.rows(here), self.task.value(at.ids[here]), float(level), on)
+        return rows
+
+    def gradient_on(self, at: Address, x: Array, batch: int | None, on: OnGrid) -> Array:
+        return self._release(at, self._gradient(at, x, batch), 1.0, on)
+
+    def noise_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        return self._lattice_noise("noise", at, at.ids, sigma, np.ones(len(at.ids), np.int64), width, on)
+
+    def copy_noise_on(self, at: Address, edges: Edges, sigma: Array, width: int, on: OnGrid) -> Array:
+        counts = np.diff(edges.start)
+        lanes = np.repeat(at.ids, counts) << 24 | edges.peers
+        return self._lattice_noise("copy", at, lanes, sigma, counts, width, on)
+
+    def pair_noise_on(self, at: Address, edges: Edges, sigma: float, width: int, on: OnGrid) -> Array:
+        """R of the sums of such noises is that of the peers' own noise (fp:FP-3): these add nothing to it."""
+        counts = np.diff(edges.start)
+        mine = np.repeat(at.ids, counts)
+        proven = sigma >= COARSEST * on.grid and on.slack == 0
+        self.ledger.record(at.ids, at.steps, at.clock, Mask(sigma, 0.0 if proven else math.inf))
+        rows = discrete_normals(self.dice, "pair", self.dice.pair(mine, edges.peers), np.repeat(at.steps, counts),
+                                at.use, width, sigma / on.grid, self.run, on.grid)  # fmt: skip
+        return np.where(mine < edges.peers, 1.0, -1.0)[:, None] * rows
+
+    def _lattice_noise(self, purpose: str, at: Address, lanes: Ints, sigma: Array, counts: Ints, width: int,
+                       on: OnGrid) -> Array:  # fmt: skip
+        """Rows of discrete Gaussian noise, `counts` of them for each lane, of on.times times the deviation sigma."""
+        rows, steps = np.zeros((len(lanes), width)), np.repeat(at.steps, counts)
+        for level in np.unique(sigma):
+            here = (sigma == level) & (counts > 0)
+            if level == 0 or not here.any():
+                continue
+            deviation = on.times * float(level)
+            mask = Mask(float(level), on.rounding(width, float(level)))
+            if here.all():
+                self.ledger.record(at.ids, at.steps, at.clock, mask)
+                return discrete_normals(self.dice, purpose, lanes, steps, at.use, width, deviation / on.grid,
+                                        self.run, on.grid)  # fmt: skip
+            self.ledger.record(at.ids[here], at.steps[here], at.clock[here], mask)
+            each = np.repeat(here, counts)
+            rows[each] = discrete_normals(self.dice, purpose, lanes[each], steps[each], at.use, width,
+                                          deviation / on.grid, self.run, on.grid)  # fmt: skip
+        return rows
 
     def value(self, at: Address) -> Array:
         self._refuse_unmeasured("values", "model")
@@ -191,12 +311,16 @@ class TaskDoor(Door):
         return rows
 
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
+        return self._release(at, self._gradient(at, x, batch))
+
+    def _gradient(self, at: Address, x: Array, batch: int | None) -> Array:
+        """The exact gradients, which stay behind the door."""
         if batch is None:
             self._refuse_unmeasured("gradients", "gradient")
-            return self._release(at, self.task.gradient(at.ids, x))
+            return self.task.gradient(at.ids, x)
         self._refuse_unmeasured("the gradient of sampled records")
         draws = self.dice.uniform("records", at.ids, at.steps, at.use, batch, self.run)
-        return self._release(at, self.task.gradient_sampled(at.ids, x, draws))
+        return self.task.gradient_sampled(at.ids, x, draws)
 
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         self._refuse_unmeasured("a proximal step")
@@ -207,6 +331,13 @@ class TaskDoor(Door):
         return self._release(at, (x - self._points(at, x, rho)) / rho[:, None], level)
 
     def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
+        return self._release(at, self._descended(at, x, rate, count, batch) - x)
+
+    def descent_on(self, at: Address, x: Array, rate: float, count: int, batch: int | None, on: OnGrid) -> Array:
+        return self._release(at, self._descended(at, x, rate, count, batch) - x, 1.0, on)
+
+    def _descended(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
+        """Where the steps lead, exactly, which stays behind the door."""
         self._refuse_unmeasured("the change of a model after local steps")
         y, draws = x, np.zeros((len(at.ids), 0))
         if batch is not None:
@@ -216,7 +347,7 @@ class TaskDoor(Door):
                 y = y - rate * self.task.gradient(at.ids, y)
             else:
                 y = y - rate * self.task.gradient_sampled(at.ids, y, draws[:, k * batch : (k + 1) * batch])
-        return self._release(at, y - x)
+        return y
 
     def _points(self, at: Address, x: Array, rho: Array) -> Array:
         """The exact proximal points, which stay behind the door."""
@@ -241,14 +372,24 @@ class TaskDoor(Door):
     def common(self, clock: Ints, count: int) -> Array:
         return self.dice.uniform("public", clock, 0, 0, count, self.run)
 
+    def _own_grid(self, most: float) -> OnGrid | None:
+        """The mechanism's grid, for noise up to that size in a protocol about whose arithmetic nothing is known."""
+        spacing = self.fine_grid(max(1.0, most / (COARSEST * self.sigma)), 1.0, 1.0) if self.sigma else 0.0
+        return OnGrid(spacing, slack=math.inf) if spacing else None
+
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
+        on = self._own_grid(float(sigma.max(initial=0.0)))
+        if on is not None:
+            return self.noise_on(at, sigma, width, on)
         for level in np.unique(sigma):
             rows = sigma == level
             self.ledger.record(at.ids[rows], at.steps[rows], at.clock[rows], Mask(float(level)))
         return sigma[:, None] * self.dice.normal("noise", at.ids, at.steps, at.use, width, self.run)
 
     def copy_noise(self, at: Address, edges: Edges, sigma: Array, width: int) -> Array:
-        counts = np.diff(edges.start)
+        on, counts = self._own_grid(float(sigma.max(initial=0.0))), np.diff(edges.start)
+        if on is not None:
+            return self.copy_noise_on(at, edges, sigma, width, on)
         for level in np.unique(sigma):
             rows = (sigma == level) & (counts > 0)
             self.ledger.record(at.ids[rows], at.steps[rows], at.clock[rows], Mask(float(level)))
@@ -257,7 +398,9 @@ class TaskDoor(Door):
         return np.repeat(sigma, counts)[:, None] * draws
 
     def pair_noise(self, at: Address, edges: Edges, sigma: float, width: int) -> Array:
-        counts = np.diff(edges.start)
+        on, counts = self._own_grid(sigma), np.diff(edges.start)
+        if on is not None:
+            return self.pair_noise_on(at, edges, sigma, width, on)
         mine = np.repeat(at.ids, counts)
         lanes = self.dice.pair(mine, edges.peers)
         draws = self.dice.normal("pair", lanes, np.repeat(at.steps, counts), at.use, width, self.run)
@@ -320,22 +463,51 @@ class Home:
             answer[where] = read(at.rows(where), where)
         return answer
 
-    def value(self, where: Bools | None = None, noise: float | Array | None = None) -> Array:
+    def grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """The grid on which this run computes, for releases times a public factor, when its numbers hold at most `data`
+        clipped values and noise of `noise` times the deviation of one release. 0 where values are real numbers: without
+        noise, and in ideal arithmetic (fp:FP-1, FP-4)."""
+        return self._door.fine_grid(times, data, noise)
+
+    def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """How far such numbers are from zero at most, but for a chance of 1e-55 each."""
+        return self._door.reach(times, data, noise)
+
+    def snap(self, x: Array, grid: float) -> Array:
+        """x rounded to the nearest point of the grid, if there is one; there is one zero."""
+        if not grid:
+            return x
+        rows = np.rint(x * (1.0 / grid))
+        rows *= grid
+        rows += 0.0  # -0.0 would tell a sign
+        return rows
+
+    def value(self, where: Bools | None = None, noise: float | Array | None = None, grid: float = 0.0) -> Array:
         """The peer's value through the door; rows not read are zero and write no ledger line.
 
         `noise` is the fraction of the mechanism's noise that this release carries, all of it by default. Where it is 0
         the value leaves as it is, clipped, and the ledger says so: only noise that others add can then hide it.
         """
         if noise is None:
+            if grid:
+                return self._masked(where, lambda at, _: self._door.value_on(at, OnGrid(grid), None))
             return self._masked(where, lambda at, _: self._door.value(at))
         levels = np.broadcast_to(np.asarray(noise, np.float64), (len(self.ids),))
         if np.any(levels < 0):
             raise ConfigError(f"a release carries a fraction >= 0 of the noise, found {levels.min()}")
+        if grid:
+            return self._masked(where, lambda at, rows: self._door.value_on(at, OnGrid(grid), levels[rows]))
         return self._masked(where, lambda at, rows: self._door.value_with(at, levels[rows]))
 
-    def gradient(self, x: Array, where: Bools | None = None, batch: int | None = None) -> Array:
-        """The peer's gradient at its own row of x through the door (`batch` records drawn, or all of them)."""
-        return self._masked(where, lambda at, rows: self._door.gradient(at, x[rows], batch))
+    def gradient(self, x: Array, where: Bools | None = None, batch: int | None = None, times: float = 1.0,
+                 on: OnGrid | None = None) -> Array:  # fmt: skip
+        """The peer's gradient at its own row of x, times a public factor, through the door (`batch` records drawn, or
+        all of them); on a grid, its noise included, if one is given."""
+        if on is not None and on.grid:
+            form = on._replace(times=times)
+            return self._masked(where, lambda at, rows: self._door.gradient_on(at, x[rows], batch, form))
+        answer = self._masked(where, lambda at, rows: self._door.gradient(at, x[rows], batch))
+        return answer if times == 1.0 else times * answer
 
     def prox(self, x: Array, rho: float | Array, where: Bools | None = None) -> Array:
         """argmin_z f(z) + |z - x|^2 / (2 rho) of the peer's own loss, through the door; rho may differ by peer."""
@@ -357,12 +529,16 @@ class Home:
         return self._masked(where, lambda at, rows: self._door.envelope_gradient(at, x[rows], levels[rows], noise))
 
     def descent(
-        self, x: Array, rate: float, count: int, batch: int | None = None, where: Bools | None = None
-    ) -> Array:
+        self, x: Array, rate: float, count: int, batch: int | None = None, where: Bools | None = None,
+        grid: float = 0.0,
+    ) -> Array:  # fmt: skip
         """Where `count` gradient steps on the peer's own records lead, minus x: one release, through the door.
 
         The mechanism clips the whole change, so the steps inside may be anything (perso:FL-2).
         """
+        if grid:
+            on = OnGrid(grid)
+            return self._masked(where, lambda at, rows: self._door.descent_on(at, x[rows], rate, count, batch, on))
         return self._masked(where, lambda at, rows: self._door.descent(at, x[rows], rate, count, batch))
 
     def pair_value(self, x: Array, y: Array) -> Array:
@@ -387,28 +563,43 @@ class Home:
             return np.broadcast_to(self._door.common(self.clock[:1], count), (len(self.clock), count))
         return self._door.common(self.clock, count)
 
-    def mask(self, x: Array, sigma: float | Array, where: Bools | None = None) -> Array:
-        """x plus fresh noise, without any data: silent walk steps, re-noised models, spent budgets."""
+    def mask(self, x: Array, sigma: float | Array, where: Bools | None = None, on: OnGrid | None = None) -> Array:
+        """x plus fresh noise, without any data: silent walk steps, dithers, re-noised models, spent budgets."""
         levels = np.broadcast_to(np.asarray(sigma, np.float64), (len(self.ids),))
         if np.any(levels < 0):
             raise ConfigError(f"mask noise must not be negative, found sigma = {levels.min()}")
         at = self._address()
         if where is None:
-            return x + self._door.noise(at, levels, x.shape[1])
+            noise = self._noise(at, levels, x.shape[1], on)
+            noise += x
+            return noise
         masked = x.copy()
         if where.any():
-            masked[where] += self._door.noise(at.rows(where), levels[where], x.shape[1])
+            masked[where] += self._noise(at.rows(where), levels[where], x.shape[1], on)
         return masked
 
-    def copy_noise(self, sigma: float | Array, width: int | None = None) -> Slots:
+    def _noise(self, at: Address, levels: Array, width: int, on: OnGrid | None) -> Array:
+        if on is not None and on.grid:
+            return self._door.noise_on(at, levels, width, on)
+        return self._door.noise(at, levels, width)
+
+    def copy_noise(self, sigma: float | Array, width: int | None = None, on: OnGrid | None = None) -> Slots:
         """Fresh noise for every message copy the lanes will send next, one independent draw each (gossip:MUF-X1)."""
         levels = np.broadcast_to(np.asarray(sigma, np.float64), (len(self.ids),))
-        rows = self._door.copy_noise(self._address(), self.edges, levels, self.dim if width is None else width)
+        at, width = self._address(), self.dim if width is None else width
+        if on is not None and on.grid:
+            rows = self._door.copy_noise_on(at, self.edges, levels, width, on)
+        else:
+            rows = self._door.copy_noise(at, self.edges, levels, width)
         return Slots(self.edges.start, self.edges.peers, rows)
 
-    def pair_noise(self, sigma: float, width: int | None = None) -> Slots:
+    def pair_noise(self, sigma: float, width: int | None = None, grid: float = 0.0) -> Slots:
         """Noise that cancels between the two ends of each edge: the slot of i for j is minus the slot of j for i."""
-        rows = self._door.pair_noise(self._address(), self.edges, sigma, self.dim if width is None else width)
+        at, width = self._address(), self.dim if width is None else width
+        if grid:
+            rows = self._door.pair_noise_on(at, self.edges, sigma, width, OnGrid(grid))
+        else:
+            rows = self._door.pair_noise(at, self.edges, sigma, width)
         return Slots(self.edges.start, self.edges.peers, rows)
 
     def slots(self, width: int | None = None) -> Slots:

@@ -273,6 +273,17 @@ class Inbox:
         mixed = self._mixed(own)
         return mixed if self.late is None else mixed + self.late
 
+    def whole(self, cell: int) -> Array:
+        """sum_j (cell W_ij) row_j where all weights are multiples of 1/cell: a sum of rows, exact on a grid.
+
+        The own row stands in for copies that are missing. What comes after its round is left out: it would be a part of
+        another sum.
+        """
+        rows: Array = self.rows
+        counts = np.rint(cell * self.links.weights)
+        links = Links(*self.links.parts()[:4], counts, np.rint(cell * self.links.own))
+        return cast(Array, links.own[:, None] * self.own + links.matrix(self.each, len(rows)) @ rows)
+
     def _mixed(self, own: Array | None) -> Array:
         if own is None and not self.each and self.links.full is not None:
             return cast(Array, self.links.full @ self.rows)

@@ -1,9 +1,9 @@
 """Randomized gossip: two neighbors meet now and then, and both take the mean of their values.
 
-    x_i, x_j <- (x_i + x_j) / 2
+    x_i, x_j <- (m_i + m_j) / 2,   m_i = x_i and a dither, drawn anew after every meeting (bruit.algorithms.exchange)
 
-Learns: the mean of the noisy values, E|x - mean|^2 shrinking by 1 - lambda_2(L_p)/2 per activation.  Shows: x_i to
-whoever it meets.  Spec: gossip:GO-3, MUF-7; Boyd et al. 2006, arXiv:2206.05091, Algorithm 2.
+Learns: the mean of the noisy values, E|x - mean|^2 shrinking by 1 - lambda_2(L_p)/2 per activation.  Shows: m_i to
+whoever it meets.  Spec: gossip:GO-3, MUF-7, fp:FP-1; Boyd et al. 2006, arXiv:2206.05091, Algorithm 2.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.exchange import Arithmetic, Exchange, exchange_of
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import SHEET, Pairs, activation_draws
 from bruit.arrays import Array
-from bruit.graphs import Graph
+from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.meetings import ExactMeetings
 from bruit.privacy.network.theorem import Theorem
 from bruit.randomness import Dice
@@ -27,6 +28,7 @@ SHEETS = 64  # sheets of draws in flight: half a megabyte
 
 class State(NamedTuple):
     value: Array  # (n, d)
+    message: Array  # (n, d) what is said at the next meeting
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,21 @@ class PairAveraging(Algorithm[State]):
     schedule: Pairs = Pairs()
     linear: ClassVar[bool] = True
 
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Exchange:
+        return exchange_of(graph, horizon)._replace(degree=1)
+
     def start(self, home: Home) -> State:
-        return State(home.value())
+        arithmetic = Arithmetic(home.public, home)
+        value = home.value(grid=arithmetic.grid)
+        return State(value, arithmetic.message(value))
 
     def emit(self, state: State, edges: Edges) -> Message:
-        return edges.broadcast(state.value)
+        return edges.broadcast(state.message)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        return State(inbox.mix(state.value))
+        arithmetic = Arithmetic(home.public, home)
+        value = arithmetic.mixed(inbox).value
+        return State(value, arithmetic.message(value))
 
     def estimate(self, state: State) -> Array:
         return state.value
@@ -53,11 +62,11 @@ class PairAveraging(Algorithm[State]):
         x, average = (value[:, 0], average_numbers) if value.shape[1] == 1 else (value, average_rows)
         if self.schedule.activations is None:
             drawn = self.schedule.meetings(graph, steps, dice)
-            return State(value), int(average(np.arange(len(drawn.a)), np.stack((drawn.a, drawn.b), axis=1), x))
+            return State(value, value), int(average(np.arange(len(drawn.a)), np.stack((drawn.a, drawn.b), axis=1), x))
         ends, met = self.schedule.entries(graph)[1].astype(np.int32), 0
         for entries in self._activations(graph, self.schedule.activations, dice):
             met += int(average(entries, ends, x))
-        return State(value), met
+        return State(value, value), met
 
     def _activations(self, graph: Graph, total: int, dice: Dice) -> Iterator[Any]:
         """The matrix entries that `Pairs.meetings` would draw, in chunks that stay in cache."""

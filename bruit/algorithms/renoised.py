@@ -1,19 +1,22 @@
 """Re-noised gossip: averaging in which every message copy carries a little fresh noise.
 
-    y_{w->v} = x_w + N(0, tau_t^2 sigma^2),   x_v <- W_vv x_v + sum_w W_vw y_{w->v}
+    y_{w->v} = x_w + N(0, tau_t^2 sigma^2),   x_v <- W_vv x_v + sum_w W_vw y_{w->v},   all of it on a grid
 
 tau_t = tau for the first half of the rounds, then shrinks by (1 - gap) on a fixed graph, so that late messages leave
 no un-averaged noise behind; sigma is the standard deviation of the release itself.
 Learns: the mean of the noisy values, with a few percent more variance.  Shows: y_{w->v} to v only; one independent
-noise per copy (a noise shared by copies is not covered).  Spec: gossip:MUF-X1.
+noise per copy (a noise shared by copies is not covered).  Spec: gossip:MUF-X1, fp:FP-1: the noise of a copy is its
+dither; a peer mixes its own state, so that roundings add up to rho / (1 - w), w the largest weight a peer gives itself.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.exchange import Arithmetic, Exchange, exchange_of
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
 from bruit.arrays import Array
@@ -30,6 +33,8 @@ class State(NamedTuple):
 class Public(NamedTuple):
     gap: float
     taper: Array  # (rounds,) message noise of each round, in units of sigma
+    exchange: Exchange
+    memory: float  # how often a rounding counts: 1 / (1 - w), or the number of rounds
 
 
 def taper_of(public: Any) -> Array:
@@ -47,23 +52,29 @@ class Renoised(Algorithm[State]):
         gap = spectral_gap(graph) if isinstance(graph, Graph) else 0.0  # no taper on a changing graph
         flat = (horizon + 1) // 2 if self.flat is None else self.flat
         late = np.maximum(np.arange(horizon) - flat + 1, 0)
-        return Public(gap, self.tau * (1 - min(gap, 0.9)) ** late)
+        least = 1.0 - float(graph.self_weights().max(initial=0.0)) if isinstance(graph, Graph) else 0.0
+        memory = min(float(max(1, horizon)), 1 / least if least > 0 else math.inf)
+        exchange = exchange_of(graph, horizon)._replace(radices=())
+        exchange = exchange._replace(noise=exchange.noise + self.tau * horizon)
+        return Public(gap, self.tau * (1 - min(gap, 0.9)) ** late, exchange, memory)
 
     def start(self, home: Home) -> State:
-        return self._speak(home.value(), home)
+        return self._speak(home.value(grid=Arithmetic(home.public.exchange, home).grid), home)
 
     def _speak(self, value: Array, home: Home) -> State:
         taper = home.public.taper
         rounds = home.step
         level = np.where(home.last, 0.0, home.sigma * taper[np.minimum(rounds, len(taper) - 1)] if len(taper) else 0.0)
-        noise = home.copy_noise(level, value.shape[1])
+        arithmetic = Arithmetic(home.public.exchange, home)
+        noise = home.copy_noise(level, value.shape[1], arithmetic.form(home.public.memory, copies=True))
         return State(value, noise.replace(home.edges.expand(value).rows + noise.rows))
 
     def emit(self, state: State, edges: Edges) -> Message:
         return edges.each(state.spoken)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        return self._speak(inbox.mix(state.value), home)
+        grid = Arithmetic(home.public.exchange, home).grid
+        return self._speak(home.snap(inbox.mix(state.value), grid), home)
 
     def estimate(self, state: State) -> Array:
         return state.value

@@ -7,6 +7,7 @@
 The estimate is the sum divided by the contributions in it, the mean. With `published` the last holder adds one whole
 noise more before everybody is told the token: without it the last values may leave as they are (gossip:RING-4).
 Learns: the sum of K contributions of each peer.  Shows: the token to the peer it visits, and to all if published.
+All of it are whole multiples of a grid, so that the token is a sum to the bit (fp:FP-2).
 Spec: gossip:RING-1, RING-2, RING-4, perso:NETDP-2; arXiv:2012.05326, Algorithm 1.
 """
 
@@ -16,7 +17,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import Home
+from bruit.algorithms.exchange import sum_grid
+from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Ints
@@ -33,6 +35,7 @@ class State(NamedTuple):
 
 class Public(NamedTuple):
     peers: int
+    hops: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class RingSum(Algorithm[State]):
             raise ConfigError("ring-sum needs the order of the ring: schedule.order = 'ring'; use walk-sum otherwise")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
-        return Public(graph.n)
+        return Public(graph.n, horizon)
 
     def start(self, home: Home) -> State:
         return State(home.zeros(), np.zeros(len(home.ids), np.int64))
@@ -58,9 +61,10 @@ class RingSum(Algorithm[State]):
         return edges.broadcast(state.token)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        token = inbox.only() + home.value(noise=self._levels(home.clock, home.public.peers))
+        grid = sum_grid(home, home.public.hops)
+        token = inbox.only() + home.value(noise=self._levels(home.clock, home.public.peers), grid=grid)
         if self.published:
-            token = home.mask(token, home.sigma, where=home.last)
+            token = home.mask(token, home.sigma, home.last, OnGrid(grid))
         return State(token, home.clock + 1)
 
     def _levels(self, hop: Ints, n: int) -> Array:

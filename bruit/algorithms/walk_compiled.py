@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bruit.algorithms.home import Door, TaskDoor
+from bruit.algorithms.home import Door, OnGrid, TaskDoor
 from bruit.arrays import Array, Bools, Ints
+from bruit.discrete_normal import discrete_normals
 from bruit.errors import ConfigError
-from bruit.privacy.events import Exact, Mask
+from bruit.privacy.events import Event, Exact, Mask
 from bruit.tasks import Records
 
 _EIGHTS: WeakKeyDictionary[Records, tuple[Ints, Array]] = WeakKeyDictionary()  # twenty runs on one task need them once
+
+
+REAL = OnGrid(0.0)  # releases lie on the mechanism's own grid, and what is done with them is computed in floats
 
 
 def private_door(door: Door) -> TaskDoor:
@@ -26,29 +31,47 @@ def private_door(door: Door) -> TaskDoor:
     return door
 
 
-def noise_of(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools) -> Array:
-    """The noise of every hop, at the addresses `Home` uses: a release is the first draw of a step, a mask the next."""
+def noise_of(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools, rates: Array | None = None,
+             on: OnGrid = REAL) -> Array:  # fmt: skip
+    """The noise of every hop, at the addresses `Home` uses: a release is the first draw of a step, a mask the next.
+
+    On a grid it is the noise of the token, rates included; in real numbers that of the gradient."""
     noise = np.zeros((len(path), door.dim))
     if door.mechanism is None or door.sigma == 0:
         return noise
+    if rates is not None and on.grid:
+        for use, some in ((0, may), (1, begun & ~may)):
+            for rate in np.unique(rates[some]).tolist():
+                here = some & (rates == rate)
+                noise[here] = discrete_normals(door.dice, "noise", path[here], step[here], use, door.dim,
+                                               rate * door.sigma / on.grid, door.run, on.grid)  # fmt: skip
+        return noise
     if may.all():
         return door.mechanism.noise(door.dice, path, step, 0, door.dim, door.run)
-    silent = begun & ~may
+    silent, spacing = begun & ~may, door.mechanism.fine_grid()
     noise[may] = door.mechanism.noise(door.dice, path[may], step[may], 0, door.dim, door.run)
-    noise[silent] = door.sigma * door.dice.normal("noise", path[silent], step[silent], 1, door.dim, door.run)
+    if spacing:
+        noise[silent] = discrete_normals(door.dice, "noise", path[silent], step[silent], 1, door.dim,
+                                         door.sigma / spacing, door.run, spacing)  # fmt: skip
+    else:
+        noise[silent] = door.sigma * door.dice.normal("noise", path[silent], step[silent], 1, door.dim, door.run)
     return noise  # (hops, d)
 
 
-def record(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools) -> None:
+def record(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools, on: OnGrid = REAL) -> None:
     """The ledger lines of all hops: contributions first, then the silent ones if they carry noise."""
-    clock, data = np.arange(len(path)), Exact() if door.mechanism is None else door.mechanism.event()
+    amount = on.rounding(door.dim, door.sigma) if on.grid else math.inf
+    clock = np.arange(len(path))
+    data: Event = Exact()
+    if door.mechanism is not None:
+        data = door.mechanism.event_of(door.dim, amount if on.grid else None)
     if may.all():
         door.ledger.record(path, step, clock, data)
         return
     door.ledger.record(path[may], step[may], clock[may], data)
     silent = begun & ~may
     if door.sigma > 0:
-        door.ledger.record(path[silent], step[silent], clock[silent], Mask(float(door.sigma)))
+        door.ledger.record(path[silent], step[silent], clock[silent], Mask(float(door.sigma), amount))
 
 
 def eights(records: Records) -> tuple[Ints, Array]:

@@ -8,9 +8,12 @@ noise without a gradient, so that visits look alike. rate_t = `rate` / (1 + t)^`
 all are silent, so that a `published` last token costs little.
 Learns: the minimizer of sum_v pi_v f_v with pi the stationary law.  Shows: the token to whom it visits, and the last
 one to all if published.
-Spec: gossip:GO-4, DS-2, walk:RW-3, RW-7, RW-14; arXiv:2402.07471, Algorithm 1.
+Steps and noise are on a grid, and the token is rounded to it before each step: a hop is a number of fp:FP-0.
+Spec: gossip:GO-4, DS-2, walk:RW-3, RW-7, RW-14, fp:FP-0, FP-1; arXiv:2402.07471, Algorithm 1.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +21,7 @@ import numpy as np
 
 from bruit.algorithms import walk_compiled
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import Door, Home, TaskDoor
+from bruit.algorithms.home import Door, Home, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Bools, Ints
@@ -29,6 +32,7 @@ from bruit.privacy.network.walk import RealizedWalk
 from bruit.tasks import Logistic
 
 CHUNK = 1 << 17  # numbers of noise drawn at once: they stay in cache
+FLOAT_GRADIENT = 2.0**-30  # how far a gradient in floats may be from the exact one, in units of the clip
 
 
 class State(NamedTuple):
@@ -81,12 +85,23 @@ class WalkSGD(Algorithm[State]):
         may = begun & (home.clock < home.public.horizon - self.flush) & (home.clock - state.latest >= self.rest)
         if self.cap is not None:
             may &= state.spent < self.cap
-        update = home.gradient(token, where=may, batch=self.batch)
-        if home.sigma > 0:
-            update = home.mask(update, home.sigma, where=begun & ~may)
-        moved = self._projected(token - self._rates(home.clock)[:, None] * update)
+        rate, on = float(self._rates(home.clock)[0]), self._form(home.public.horizon, home.dim, home.grid, home.reach)
+        update = home.gradient(token, may, self.batch, rate, on) if rate else home.zeros()
+        if home.sigma > 0 and rate:
+            silent = begun & ~may
+            noise = home.mask(home.zeros(), home.sigma, silent, on._replace(times=rate))
+            update = update + (noise if on.grid else rate * noise)
+        moved = self._projected(home.snap(token, on.grid) - update)
         latest = np.where(may, home.clock, state.latest)
         return State(np.where(begun[:, None], moved, token), state.spent + may, latest)
+
+    def _form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float]) -> OnGrid:
+        """The grid of the token, and how far a step may be from the real one's: rounding the token (1/2 cell, kept by a
+        step that does not expand), rounding it again (1/2), its step toward zero (1), and a gradient in floats."""
+        grid = grid_of(self.rate, float(hops + 1), math.sqrt(hops + 1))
+        floats = self.rate * FLOAT_GRADIENT * reach(1.0, 1.0, 0.0) / math.sqrt(dim)
+        least = self.rate / (1.0 + hops) ** self.decay if self.decay else 0.0
+        return OnGrid(grid, self.rate, 2 * grid + floats, least)
 
     def _rates(self, hops: Ints) -> Array:
         """The step sizes at these hops; none before the burn-in is over."""
@@ -115,19 +130,20 @@ class WalkSGD(Algorithm[State]):
         begun, rates = np.arange(len(path)) >= self.burn_in, self._rates(np.arange(len(path)))
         start, records = walk_compiled.eights(task.records)
         slope = np.inf if task.derivative_clip is None else task.derivative_clip
-        clip, spacing = (np.inf, 0.0) if mechanism is None else (mechanism.clip, mechanism.spacing)
+        clip = np.inf if mechanism is None else mechanism.clip
+        on = self._form(len(path), task.dim, private.fine_grid, private.reach)
         radius = np.inf if self.bound is None else self.bound
         x = self._projected(token[path[:1]])[0] if len(path) else token[0]
         hops = max(64, CHUNK // task.dim)
         for begin in range(0, len(path), hops):
             here = slice(begin, begin + hops)
-            noise = walk_compiled.noise_of(private, path[here], step[here], may[here], begun[here])
+            noise = walk_compiled.noise_of(private, path[here], step[here], may[here], begun[here], rates[here], on)
             bad = logistic_steps(path[here], may[here], noise, start, task.records.sizes, records, token, x,
-                                 rates[here], radius, task.l2, slope, clip, spacing)  # fmt: skip
+                                 rates[here], radius, task.l2, slope, clip, on.grid)  # fmt: skip
             if bad >= 0:
                 peer = path[begin + bad]
                 raise ConfigError(f"the gradient of peer {peer} at hop {begin + bad} is not finite; lower the rate")
-        walk_compiled.record(private, path, step, may, begun)
+        walk_compiled.record(private, path, step, may, begun, on)
         return State(token, spent, latest)
 
     def _visits(self, path: Ints, spent: Ints, latest: Ints) -> tuple[Bools, Ints]:

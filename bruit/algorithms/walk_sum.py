@@ -4,7 +4,7 @@
 
 On the complete graph every hop is to a peer drawn uniformly, and T hops collect T contributions. The estimate is the
 sum divided by the contributions in it, whose mean is the mean of the values with the stationary law. With `published`
-everybody is told the last token.
+everybody is told the last token. All are multiples of a grid: the token is a sum to the bit (fp:FP-2).
 Learns: the sum of T contributions, with noise of standard deviation sqrt(T) sigma.  Shows: the token to whom it visits,
 and to all if published.  Spec: walk:RW-1, RW-6; arXiv:2012.05326, Algorithm 3.
 """
@@ -15,10 +15,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Ints
+from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.theorem import Theorem
 from bruit.privacy.network.token_sum import TokenSum
 
@@ -28,11 +30,18 @@ class State(NamedTuple):
     added: Ints  # (n,) contributions in it
 
 
+class Public(NamedTuple):
+    hops: int
+
+
 @dataclass(frozen=True)
 class WalkSum(Algorithm[State]):
     published: bool = False
     schedule: Walk = Walk()
     linear: ClassVar[bool] = True
+
+    def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
+        return Public(horizon)
 
     def start(self, home: Home) -> State:
         return State(home.zeros(), np.zeros(len(home.ids), np.int64))
@@ -41,7 +50,8 @@ class WalkSum(Algorithm[State]):
         return edges.broadcast(state.token)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        return State(inbox.only() + home.value(), home.clock + 1)
+        value = home.value(grid=sum_grid(home, home.public.hops))
+        return State(inbox.only() + value, home.clock + 1)
 
     def estimate(self, state: State) -> Array:
         return state.token / np.maximum(state.added, 1)[:, None]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import Address, TaskDoor
+from bruit.algorithms.home import Address, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges
 from bruit.arrays import Array
 from bruit.audits.trials import Neighbors
@@ -43,9 +43,9 @@ class ShoulderDoor(TaskDoor):
                                        " noise of its own")  # fmt: skip
             self.drawn[text] = place
 
-    def _release(self, at: Address, raw: Array, level: float = 1.0) -> Array:
+    def _release(self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None) -> Array:
         lines = len(self.ledger)
-        answer = super()._release(at, raw, level)
+        answer = super()._release(at, raw, level, on)
         if len(self.ledger) != lines + len(at.ids):
             raise ConformanceError(f"{len(at.ids)} peers were read at step {int(at.steps[0])}, but the ledger got"
                                    f" {len(self.ledger) - lines} lines")  # fmt: skip

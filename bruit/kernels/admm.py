@@ -264,7 +264,7 @@ def _release(x: Array, clip: float, spacing: float) -> None:
     """Cuts a row to the norm and rounds it toward zero to the lattice, as additive mechanisms do."""
     norm = math.sqrt(_dot(x, x))
     if norm > clip:
-        factor = clip / norm * _SHORTER
+        factor = clip / norm * _SHORTER * _SHORTER
         for h in range(len(x)):
             x[h] *= factor
     if spacing > 0.0:

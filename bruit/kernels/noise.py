@@ -2,7 +2,7 @@
 
 Counter blocks are filled, encrypted by AES and turned into numbers in chunks that stay in cache. No fast-math and no
 fused multiply-add: the arithmetic is exactly that of the numpy path. `discrete_rows` is the bulk form of the exact
-discrete Gaussian sampler of bruit.mechanisms.discrete_gaussian.
+sampler of bruit.discrete_normal.
 """
 
 import math
@@ -220,70 +220,52 @@ def _stream(
 
 
 DONE, SHORT, UNSURE = 0, 1, 2
-EXP_LOW, EXP_HIGH = U(6786177901268885274 - 4), U(6786177901268885274 + 4)  # around 2**64 / e
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _below_exp(word: Any, gamma: Any) -> Any:
-    """1 if word / 2**64 is surely below exp(-gamma), 0 if surely above, 2 if floats cannot tell."""
-    bound = math.exp(-gamma) * 2.0**63
-    x = float(np.int64(word >> U(1)))  # signed integers convert faster
-    if x < bound * (1.0 - 1e-12) - 4096.0:
-        return 1
-    if x > bound * (1.0 + 1e-12) + 4096.0:
-        return 0
-    return 2
 
 
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
-def discrete_row(words: Words, out: Ints, s: float) -> int:
-    """Fill one row with discrete Gaussians of parameter s from its own words; DONE, SHORT of words, or UNSURE."""
-    t = np.int64(math.floor(s)) + 1
-    width, square, center = float(t), s * s, s * s / float(t)
-    modulus = U(t)
-    spare = (U(2**64 - 1) % modulus + U(1)) % modulus
-    p, n, limit = 0, 0, words.size - 4
-    while n < out.size:
-        if p > limit:
-            return SHORT
-        if words[p] > U(2**64 - 1) - spare:
-            p += 1
-            continue
-        u = np.int64(words[p] % modulus)
-        verdict = _below_exp(words[p + 1], u / width)
-        p += 2
-        if verdict == 2:
-            return UNSURE
-        if verdict == 0:
-            continue
-        turns = 0
-        while p <= limit and words[p] < EXP_LOW:
-            turns += 1
-            p += 1
-        if p > limit:
-            return SHORT
-        if words[p] <= EXP_HIGH:
-            return UNSURE
-        x = u + t * turns
-        negative = (words[p + 1] & U(1)) != U(0)
-        p += 2
-        if negative and x == 0:
-            continue
-        gap = float(x) - center
-        if p > limit:
-            return SHORT
-        verdict = _below_exp(words[p], gap * gap / (2.0 * square))
-        p += 1
-        if verdict == 2:
-            return UNSURE
-        if verdict == 1:
-            out[n] = -x if negative else x
-            n += 1
-    return DONE
+def discrete_rows(
+    words: Words, out: Array, s: float, shift: int, unit: float, heights: Words, ends: Words, sure: Words
+) -> Ints:
+    """Discrete normal numbers of bruit.discrete_normal, one row of words (k, w) a row of out (k, d).
 
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def discrete_rows(words: Words, out: Ints, s: float, states: Ints) -> None:
-    """discrete_row for each row of words (k, w) and out (k, d)."""
+    The state of each row: DONE, SHORT of words, or UNSURE because floats could not decide.
+    """
+    guide = np.empty(1025, np.int64)  # the block in which each 1024th part of the words begins
+    j = 0
+    for part in range(1025):
+        least = U(part) << U(54) if part < 1024 else U(2**64 - 1)
+        while j < ends.size - 1 and ends[j] <= least:
+            j += 1
+        guide[part] = j
+    states = np.empty(out.shape[0], np.int64)
+    mask, lowest, top = (U(1) << U(shift)) - U(1), U(shift), U(shift + 1)
+    half, unit_of_head, last = 0.5 / (s * s), 2.0 ** (shift - 63), ends[ends.size - 1]
     for i in range(out.shape[0]):
-        states[i] = discrete_row(words[i], out[i], s)
+        p, n, states[i] = 0, 0, DONE
+        while n < out.shape[1]:
+            if p + 2 > words.shape[1]:
+                states[i] = SHORT
+                break
+            first, second = words[i, p], words[i, p + 1]
+            p += 2
+            if first >= last:
+                continue
+            j = guide[first >> U(54)]
+            while ends[j] <= first:
+                j += 1
+            offset, head = second & mask, second >> top
+            x = np.int64((U(j) << lowest) | offset)
+            negative = (second >> lowest) & U(1)
+            if x == 0 and negative == U(1):
+                continue
+            if head >= sure[j]:
+                chance = math.exp(-half * (float(x) * float(x))) * unit / float(heights[j])
+                below = float(head) * unit_of_head
+                if below >= chance * (1.0 + 1e-11):
+                    continue
+                if below + unit_of_head > chance * (1.0 - 1e-11):
+                    states[i] = UNSURE
+                    break
+            out[i, n] = float(-x) if negative == U(1) else float(x)
+            n += 1
+    return states

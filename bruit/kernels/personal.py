@@ -69,7 +69,7 @@ def _clip(g: Array, clip: float, norm: int, spacing: float) -> None:
     for k in range(len(g)):
         size += abs(g[k]) if norm == 1 else g[k] * g[k]
     size = size if norm == 1 else math.sqrt(size)
-    factor = clip / size * _SHORTER if size > clip else 1.0
+    factor = clip / size * _SHORTER * _SHORTER if size > clip * _SHORTER else 1.0
     for k in range(len(g)):
         g[k] *= factor
         if spacing > 0.0:

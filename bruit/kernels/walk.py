@@ -179,7 +179,8 @@ def logistic_steps(
     path: Ints, may: Bools, noise: Array, start: Ints, sizes: Ints, records: Array, token: Array, x: Array,
     rates: Array, radius: float, l2: float, bound: float, clip: float, spacing: float,
 ) -> int:  # fmt: skip
-    """x <- x - rate (snap(clip(g_v(x))) + noise) where the holder v may contribute, x - rate noise where not.
+    """x <- x - rate (clip(g_v(x)) + noise) where the holder v may contribute, x - rate noise where not; on a grid
+    x <- nearest(x) - (toward_zero(rate clip(g_v(x))) + noise), and the noise knows the rate.
 
     Then x is projected on the ball of that radius; where the rate is 0 nothing is done. Peer v holds the blocks
     start[v] .. start[v + 1] of records; token[v] keeps x as v handed it on. Gives the first hop whose gradient is not
@@ -203,15 +204,19 @@ def logistic_steps(
                 return t
             if square > inside:
                 norm = math.sqrt(square)
-                factor = clip / norm * _SHORTER if norm > clip else 1.0
+                factor = clip / norm * _SHORTER * _SHORTER if norm > clip * _SHORTER else 1.0
                 for j in range(U(len(x))):
                     g[j] *= factor
         else:
             g[:] = 0.0
         rate = rates[U(t)]
-        for j in range(U(len(x))):
-            snapped = np.trunc(g[j] * finer) * spacing if spacing > 0.0 else g[j]
-            x[j] -= rate * (snapped + noise[U(t), j])
+        if spacing > 0.0 and rate > 0.0:
+            for j in range(U(len(x))):
+                step = np.trunc(rate * g[j] * finer) * spacing
+                x[j] = np.rint(x[j] * finer) * spacing - (step + noise[U(t), j])
+        else:
+            for j in range(U(len(x))):
+                x[j] -= rate * (g[j] + noise[U(t), j])
         if rate > 0.0 and radius < math.inf:
             square = 0.0
             for j in range(U(len(x))):

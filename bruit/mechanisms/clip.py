@@ -3,8 +3,8 @@
     clip(x) = x                          if |x| <= bound
             = x * bound / |x|            otherwise             |.|: L2 (order 2) or L1 (order 1), row by row
 
-Rounding never lets a row out of its ball: a scaled row is shortened by 2**-44, more than the rounding errors of a
-norm (pairwise sums: below 100 units of 2**-53) and of the scaling together.
+Rounding never lets a row out of its ball: rows are measured against a bound that is 2**-44 shorter, more than the
+rounding errors of a norm (pairwise sums: below 100 units of 2**-53) and of the scaling together.
 """
 
 import math
@@ -37,8 +37,8 @@ def clip_rows(values: Array, bound: float, order: int = 2) -> Array:
     scaled = values if usual.all() else values / unit[:, None]
     norms = np.abs(scaled).sum(axis=1) if order == 1 else np.sqrt((scaled * scaled).sum(axis=1))
     with np.errstate(over="ignore", divide="ignore"):
-        outside = norms > bound / unit
-        factor = np.where(outside, bound / norms * _SHORTER, 1.0)
+        outside = norms > bound / unit * _SHORTER
+        factor = np.where(outside, bound / norms * _SHORTER * _SHORTER, 1.0)
     if not outside.any():
         return values.copy()
     return np.where(outside[:, None], scaled * factor[:, None], values)  # (k, d)

@@ -1,16 +1,15 @@
-"""The Gaussian mechanism: clip in L2, add N(0, sigma**2) to each coordinate (gossip:DP-4, walk:F-1).
+"""The Gaussian mechanism: clip in L2, add Gaussian noise to each coordinate (gossip:DP-4, walk:F-1, fp:FP-0).
 
-    release(x) = snap(clip(x)) + g * round(sigma N / g)          g: spacing of the lattice, about sigma * 2**-20
+    release(x) = toward_zero(times * clip(x)) + N_g(0, (times * sigma)**2)       on the grid g Z, g = sigma 2**-40 or so
 
-One release is exactly mu-GDP with mu = sensitivity / sigma = 2 clip / sigma.
+N_g is the discrete Gaussian law on the grid, sampled exactly (bruit.discrete_normal). In real numbers one release is
+exactly mu-GDP with mu = sensitivity / sigma = 2 clip / sigma. For the bits that are sent, the comparison of fp:FP-0
+adds R = d g**2 / (4 sigma**2), some 1e-25 a coordinate, to the account: it is part of the event, composes, and is in
+every epsilon that is printed. g is a power of two, so that all sums on the grid are exact, and rounding toward zero
+lengthens no row.
 
-Why the lattice costs nothing. Let y = snap(clip(x)), a point of g Z**d with |y| <= clip (rounding toward zero shortens
-every coordinate). For y on the lattice, y + g * round(z / g) = g * round((y + z) / g): the release is a fixed function
-of y + z with z ~ N(0, sigma**2 I), hence post-processing of the ideal mechanism, whatever g is. g is a power of two,
-so the additions are exact and the float sent is a function of the lattice point alone: the holes that textbook float
-noise leaves, which depend on the data, are gone. What remains is the distance of the sampler to the ideal normal law:
-Box-Muller on 52-bit uniforms moves the edge of a cell by a relative 2e-16 * sigma / g, some 1e-10 at g = 2**-20 sigma,
-and ends the tails at 8.57 sigma (mass below 1e-17).
+With arithmetic = "ideal" values stay real numbers and noise is a plain float: quick, good for simulations, and refused
+by real peers, since nothing is proven for the floats that would be sent (docs/explanation/lattice-attack.md).
 """
 
 import math
@@ -20,10 +19,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.discrete_normal import discrete_normals
 from bruit.errors import ConfigError
-from bruit.mechanisms.mechanism import LATTICE, Additive, check_lattice, check_parameters, lattice_spacing
+from bruit.mechanisms.clip import clip_rows
+from bruit.mechanisms.mechanism import Additive, check_parameters, check_rows, power_of_two, snap
 from bruit.privacy.events import Event, Exact, GaussianEvent
 from bruit.randomness import Dice
+
+FINEST = 2.0**-40  # the grid, in units of the noise
+SURE = 16.0  # deviations of any noise that are never left, but for 1e-55
+WIDEST = 2.0**50  # grid units that all numbers of a run stay below: sums of a few of them are exact floats
+ARITHMETICS = ("grid", "ideal")
 
 
 @dataclass(frozen=True)
@@ -33,16 +39,28 @@ class Gaussian(Additive):
     clip: float = 1.0
     sigma: float = 0.0
     level: str = "user"
-    lattice: float | None = LATTICE
+    arithmetic: str = "grid"
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
         check_parameters(self.clip, self.sigma, self.level, "sigma")
-        check_lattice(self.lattice)
+        if self.arithmetic not in ARITHMETICS:
+            raise ConfigError(
+                f"arithmetic is 'grid' (proven for what is sent) or 'ideal' (real numbers, simulations only), found"
+                f" {self.arithmetic!r}"
+            )
 
     @property
     def spacing(self) -> float:
-        return lattice_spacing(self.lattice, self.sigma, self.clip)
+        return self.fine_grid()
+
+    def fine_grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        if self.sigma == 0 or self.arithmetic == "ideal":
+            return 0.0
+        return power_of_two(max(times * FINEST * self.sigma, self.reach(times, data, noise) / WIDEST))
+
+    def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        return times * (data * self.clip + noise * SURE * self.sigma)
 
     @property
     def noise_multiplier(self) -> float:
@@ -53,35 +71,57 @@ class Gaussian(Additive):
         return replace(self, sigma=factor * self.sigma)
 
     def event(self) -> Event:
-        return GaussianEvent(self.noise_multiplier) if self.sigma else Exact()
+        return self.event_of(1)
+
+    def event_of(self, dim: int, rounding: float | None = None) -> Event:
+        if self.sigma == 0:
+            return Exact()
+        if self.arithmetic == "ideal":
+            return GaussianEvent(self.noise_multiplier)
+        amount = dim * (self.spacing / self.sigma) ** 2 / 4 if rounding is None else rounding
+        return GaussianEvent(self.noise_multiplier, amount)
 
     def noise(self, dice: Dice, lanes: Ints, steps: Ints | int, use: int, d: int, run: Ints | int = 0) -> Array:
         if self.sigma == 0:
             return np.zeros((len(lanes), d))
-        draws = dice.normal("noise", lanes, steps, use, d, run)
-        if not self.spacing:
-            return self.sigma * draws
-        draws *= self.sigma / self.spacing
-        np.rint(draws, out=draws)
-        draws *= self.spacing
-        return draws  # (len(lanes), d)
+        if self.arithmetic == "ideal":
+            return self.sigma * dice.normal("noise", lanes, steps, use, d, run)
+        spacing = self.spacing
+        return discrete_normals(dice, "noise", lanes, steps, use, d, self.sigma / spacing, run, spacing)
 
-    def calibrate(self, epsilon: float, delta: float = 1e-6, releases: int = 1) -> "Gaussian":
+    def release_on(self, grid: float, times: float, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int,
+                   run: Ints | int = 0) -> Array:  # fmt: skip
+        rows = self.bare_on(grid, times, values, lanes)
+        if self.sigma:
+            s = times * self.sigma / grid
+            rows += discrete_normals(dice, "noise", lanes, steps, use, rows.shape[1], s, run, grid)
+        return rows  # (k, d)
+
+    def bare_on(self, grid: float, times: float, values: Array, lanes: Ints) -> Array:
+        rows = clip_rows(check_rows(values, lanes), self.clip)
+        rows *= times
+        return snap(rows, grid)
+
+    def calibrate(self, epsilon: float, delta: float = 1e-6, releases: int = 1, dim: int = 1024) -> "Gaussian":
         """The same mechanism with the least sigma for which all releases together are (epsilon, delta)-DP.
 
             sigma = sensitivity * sqrt(releases) / mu(epsilon, delta)       (exact for Gaussian noise, gossip:DP-4)
+
+        and a little more for finite precision, for rows of up to `dim` numbers.
         """
         if releases < 1:
             raise ConfigError(f"noise is calibrated for 1 release or more, found {releases}")
-        return self.calibrate_pair(epsilon, delta, float(releases))
+        return self.calibrate_pair(epsilon, delta, float(releases), dim)
 
-    def calibrate_pair(self, epsilon: float, delta: float, loss: float) -> "Gaussian":
+    def calibrate_pair(self, epsilon: float, delta: float, loss: float, dim: int = 1024,
+                       rounding: float | None = None) -> "Gaussian":  # fmt: skip
         """The least sigma for which a pair of peers with this total loss meets (epsilon, delta).
 
         loss: m[u, v] summed over releases, in local-DP units (1 = one release seen in full), so that
-        mu = sensitivity * sqrt(loss) / sigma.
+        mu = sensitivity * sqrt(loss) / sigma. rounding: R of the whole protocol, by default that of as many releases.
         """
         from bruit.privacy.accountants.gaussian import epsilon_of
+        from bruit.privacy.accountants.rounding import rounded_epsilon
         from bruit.privacy.calibrate import least
 
         if not (epsilon > 0 and math.isfinite(epsilon)):
@@ -91,9 +131,18 @@ class Gaussian(Additive):
         if loss == 0:
             return replace(self, sigma=0.0)
         reach = self.sensitivity * math.sqrt(loss)
-        return replace(self, sigma=least(lambda sigma: epsilon_of(reach / sigma, delta), epsilon, start=reach))
+
+        def cost(sigma: float) -> float:
+            if self.arithmetic == "ideal":
+                return epsilon_of(reach / sigma, delta)
+            apart = replace(self, sigma=sigma).spacing / sigma
+            amount = math.ceil(loss) * dim * apart**2 / 4 if rounding is None else rounding
+            return rounded_epsilon(lambda left: epsilon_of(reach / sigma, left), amount, delta)
+
+        return replace(self, sigma=least(cost, epsilon, start=reach))
 
     def describe(self) -> dict[str, Any]:
         return {
-            "kind": self.kind, "clip": self.clip, "sigma": self.sigma, "level": self.level, "lattice": self.lattice,
+            "kind": self.kind, "clip": self.clip, "sigma": self.sigma, "level": self.level,
+            "arithmetic": self.arithmetic,
         }

@@ -48,6 +48,32 @@ class Mechanism(ABC):
     def event(self) -> Event:
         """What one release costs."""
 
+    def event_of(self, dim: int, rounding: float | None = None) -> Event:
+        """What one release of `dim` numbers costs; `rounding` (fp:FP-0) if the protocol around it adds to that."""
+        return self.event()
+
+    def fine_grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """The grid for a protocol whose arithmetic is proven for the bits that are sent (fp:FP-1), a power of two.
+
+        `times` is a public factor of its releases, such as a step size; its numbers hold at most `data` clipped values
+        and noise of `noise` times the deviation of one release. 0: the mechanism knows of no such protocol, and what
+        follows a release is computed in floats.
+        """
+        return 0.0
+
+    def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """How far numbers on that grid are from zero at most, but for a chance of 1e-55 each."""
+        return 0.0
+
+    def release_on(self, grid: float, times: float, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int,
+                   run: Ints | int = 0) -> Array:  # fmt: skip
+        """toward_zero(times * clip(x)) + times * noise, on a grid that `fine_grid` gave  # (k, d)."""
+        raise ConfigError(f"{self.kind} noise has no grid of its own for a protocol; use gaussian noise")
+
+    def bare_on(self, grid: float, times: float, values: Array, lanes: Ints) -> Array:
+        """The same but for the noise  # (k, d)."""
+        raise ConfigError(f"{self.kind} noise has no grid of its own for a protocol; use gaussian noise")
+
     @abstractmethod
     def noise(self, dice: Dice, lanes: Ints, steps: Ints | int, use: int, d: int, run: Ints | int = 0) -> Array:
         """The noise alone, for each lane  # (len(lanes), d)."""
@@ -122,8 +148,16 @@ def mechanism_from(record: Mapping[str, Any]) -> Mechanism:
 
 
 def snap(rows: Array, spacing: float) -> Array:
-    """Round toward zero to multiples of a power of two: exact, and no coordinate grows in size."""
-    return np.trunc(rows / spacing) * spacing
+    """Round toward zero to multiples of a power of two: exact, and no coordinate grows in size. There is one zero."""
+    rows = np.trunc(rows * (1.0 / spacing))
+    rows *= spacing
+    rows += 0.0  # -0.0 would tell a sign
+    return rows
+
+
+def power_of_two(largest: float) -> float:
+    """The largest power of two up to a positive number."""
+    return float(2.0 ** (math.frexp(largest)[1] - 1))
 
 
 def lattice_spacing(lattice: float | None, noise: float, clip: float) -> float:
@@ -134,8 +168,7 @@ def lattice_spacing(lattice: float | None, noise: float, clip: float) -> float:
     """
     if lattice is None or noise == 0:
         return 0.0
-    finest = max(lattice * noise, clip * 2.0**-50)
-    return float(2.0 ** (math.frexp(finest)[1] - 1))
+    return power_of_two(max(lattice * noise, clip * 2.0**-50))
 
 
 def check_parameters(clip: float, noise: float, level: str, noise_name: str) -> None:

@@ -5,6 +5,7 @@
     with Renyi curves           divergences add at each order
     with events                 privacy loss distributions of dp_accounting, rounded up
     everything else             epsilons and deltas add, the delta shared out equally
+    finite precision            R adds, and is converted once, at the end (fp:FP-0)
 
 Valid when each guarantee holds given everything the observer saw before (adaptive composition). Protocols that pass
 hidden states on are not of that kind: see `bruit.privacy.account`.
@@ -32,6 +33,7 @@ from bruit.privacy.profile import (
     MixtureProfile,
     Profile,
     RenyiProfile,
+    Rounded,
     StatementProfile,
     check_delta,
 )
@@ -48,9 +50,10 @@ def compose(profiles: Sequence[Profile]) -> Profile:
     """
     if len(profiles) == 1:
         return profiles[0]
-    parts, failure = _flat(profiles)
+    parts, failure, rounding = _flat(profiles)
     whole = parts[0] if len(parts) == 1 else _composed(parts)
-    return Failing(whole, min(1.0, failure)) if failure else whole
+    whole = Failing(whole, min(1.0, failure)) if failure else whole
+    return Rounded(whole, rounding) if rounding else whole
 
 
 def composed(profile: Profile, count: int) -> Profile:
@@ -66,41 +69,40 @@ def composed(profile: Profile, count: int) -> Profile:
     return compose([profile] * count)
 
 
-def _flat(profiles: Sequence[Profile]) -> tuple[list[Profile], float]:
-    """Without nesting, and the failures of all of them; what says nothing is left out."""
+def _flat(profiles: Sequence[Profile]) -> tuple[list[Profile], float, float]:
+    """Without nesting, and the failures and roundings of all of them; what says nothing is left out."""
     parts: list[Profile] = []
-    failure = 0.0
+    failure, rounding = 0.0, 0.0
     for part in profiles:
-        if isinstance(part, Failing):
-            inner, more = _flat([part.inner])
-            parts, failure = parts + inner, failure + more + part.failure
-        elif isinstance(part, Together):
-            inner, more = _flat(part.parts())
-            parts, failure = parts + inner, failure + more
+        if isinstance(part, Failing | Rounded | Together):
+            inner, more, amount = _flat(part.parts() if isinstance(part, Together) else [part.inner])
+            parts, failure, rounding = parts + inner, failure + more, rounding + amount
+            failure += part.failure if isinstance(part, Failing) else 0.0
+            rounding += part.rounding if isinstance(part, Rounded) else 0.0
         elif isinstance(part, EventsProfile | StatementProfile):
-            known, more = _pure(part)
-            parts, failure = parts + known, failure + more
+            known, more, amount = _pure(part)
+            parts, failure, rounding = parts + known, failure + more, rounding + amount
         elif isinstance(part, MixtureProfile) and np.any(np.isinf(part.energies)):
             finite = np.isfinite(part.energies)
             parts.append(MixtureProfile(part.energies[finite], part.weights[finite]))
             failure += float(part.weights[~finite].sum())
         elif not (isinstance(part, GaussianProfile) and part.mu == 0):
             parts.append(part)
-    return parts, failure
+    return parts, failure, rounding
 
 
-def _pure(part: EventsProfile | StatementProfile) -> tuple[list[Profile], float]:
-    """Events and statements as a Gaussian pair, what is left of them without their deltas, and these."""
+def _pure(part: EventsProfile | StatementProfile) -> tuple[list[Profile], float, float]:
+    """Events and statements as a Gaussian pair, what is left of them without their deltas, these, and the rounding."""
     listed = part.events if isinstance(part, EventsProfile) else ((BoundedEvent(part.bound, part.failure), 1),)
     known = tally(listed)
     if known.exact:
-        return [GaussianProfile(math.inf)], 0.0
+        return [GaussianProfile(math.inf)], 0.0, 0.0
     found: list[Profile] = [GaussianProfile(math.sqrt(known.square))] if known.square else []
     others = [(event, count) for event, count in listed if not isinstance(event, GaussianEvent | BoundedEvent)]
     others += [(BoundedEvent(epsilon), count) for epsilon, count in sorted(known.pure.items())]
     if known.rho or known.laplace or known.pure:
         found.append(EventsProfile(tuple(others)))
-    return found, known.failure
+    return found, known.failure, known.rounding
 
 
 def _composed(parts: Sequence[Profile]) -> Profile:

@@ -3,6 +3,10 @@
 Frozen records of only the parameters that matter to accounting, after the vocabulary of dp_accounting (which is
 imported only by `to_dp_accounting`). noise_multiplier = noise / sensitivity, so an event already knows its level of
 adjacency. Any accountant may read an event; one it does not know is refused by name, never skipped.
+
+Gaussian noise also carries `rounding`, the number R of fp:FP-0: how far the bits that are sent may be from the real
+numbers of its theorem. It adds up next to mu**2 and is converted once, at the end. Infinite: the noise was a float or
+met float arithmetic, so that statements about it are `ideal`, of real numbers only.
 """
 
 import json
@@ -64,16 +68,18 @@ class Mask(Event):
     """Noise without data: it costs nothing, but it is named, since views on a graph must know of it."""
 
     sigma: float
+    rounding: float = math.inf
     kind: ClassVar[str] = "mask"
 
     def __post_init__(self) -> None:
         _check_noise(self, self.sigma)
+        _check_noise(self, self.rounding)
 
     def key(self) -> tuple[object, ...]:
-        return (self.kind, self.sigma)
+        return (self.kind, self.sigma, self.rounding)
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": self.kind, "sigma": self.sigma}
+        return {"kind": self.kind, "sigma": self.sigma, **_finite(self.rounding)}
 
     def to_dp_accounting(self) -> Any:
         import dp_accounting
@@ -98,10 +104,18 @@ class GaussianEvent(_Noisy):
     """Gaussian noise of std noise_multiplier * (L2 sensitivity): exactly (1 / noise_multiplier)-GDP (walk:F-1)."""
 
     noise_multiplier: float
+    rounding: float = math.inf
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
         _check_noise(self, self.noise_multiplier)
+        _check_noise(self, self.rounding)
+
+    def key(self) -> tuple[object, ...]:
+        return (self.kind, self.noise_multiplier, self.rounding)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": self.kind, "noise_multiplier": self.noise_multiplier, **_finite(self.rounding)}
 
     def to_dp_accounting(self) -> Any:
         import dp_accounting
@@ -248,19 +262,26 @@ def event_from(record: Mapping[str, Any]) -> Event:
         if kind == "exact":
             return Exact()
         if kind == "mask":
-            return Mask(float(record["sigma"]))
+            return Mask(float(record["sigma"]), float(record.get("rounding", math.inf)))
         if kind == "bounded":
             return BoundedEvent(float(record["epsilon"]), float(record["delta"]))
         if kind == "composed":
             return Composed(tuple(event_from(part) for part in record["events"]))
         if kind == "self_composed":
             return SelfComposed(event_from(record["event"]), record["count"])
-        for event in (GaussianEvent, LaplaceEvent, DiscreteGaussianEvent):
+        if kind == "gaussian":
+            return GaussianEvent(float(record["noise_multiplier"]), float(record.get("rounding", math.inf)))
+        for event in (LaplaceEvent, DiscreteGaussianEvent):
             if kind == event.kind:
                 return event(float(record["noise_multiplier"]))
     except (KeyError, TypeError, ValueError) as error:
         raise PrivacyError(f"the event {record!r} cannot be read ({error!r}), so it is refused; repair it") from error
     raise PrivacyError(f"unknown event {record!r}: its cost is unknown, so it is refused; a newer version may read it")
+
+
+def _finite(rounding: float) -> dict[str, float]:
+    """The rounding of an event as its description tells it: infinite is what is not told."""
+    return {"rounding": rounding} if rounding < math.inf else {}
 
 
 def _check_noise(event: Event, noise: object) -> None:

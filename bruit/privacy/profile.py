@@ -4,7 +4,8 @@
 
 Five kinds: an exact Gaussian pair, a mixture of Gaussian pairs whose index is public, Renyi divergences, one
 (epsilon, delta) statement, and releases known by their events. All are upper bounds of the truth, the first two are
-equalities when the theorem behind them is. `bruit.privacy.composition` combines them.
+equalities when the theorem behind them is. Wrapped around them: a chance of failure, and what finite precision adds.
+`bruit.privacy.composition` combines them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.gaussian import delta_of, deltas, epsilon_of, rdp_to_epsilon
 from bruit.privacy.accountants.pld import compose_delta, compose_epsilon, renyi_of
+from bruit.privacy.accountants.rounding import rounded_delta, rounded_epsilon
 from bruit.privacy.events import Event
 
 ORDERS = tuple(1.0 + 10.0**x for x in np.linspace(-2.0, 4.0, 241).tolist())
@@ -224,6 +226,39 @@ class Failing(Profile):
     def scaled(self, factor: float) -> Profile | None:
         inner = self.inner.scaled(factor)
         return None if inner is None else Failing(inner, self.failure)
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded(Profile):
+    """A profile proven for real numbers, as it holds for what is sent: `rounding` is R of fp:FP-0.
+
+    >>> ideal = GaussianProfile(1.0)
+    >>> 0 < Rounded(ideal, 1e-20).epsilon(1e-6) - ideal.epsilon(1e-6) < 1e-8
+    True
+    """
+
+    inner: Profile
+    rounding: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rounding < math.inf:
+            raise PrivacyError(f"the rounding of what is sent is a number >= 0, found {self.rounding}")
+
+    def epsilon(self, delta: float) -> float:
+        check_delta(delta)
+        return rounded_epsilon(self.inner.epsilon, self.rounding, delta)
+
+    def delta(self, epsilon: float) -> float:
+        return rounded_delta(self.inner.delta, self.rounding, epsilon)
+
+    def divergence(self, order: float) -> float:
+        """Not known: the two comparisons hold for events, and use up a part of delta."""
+        return math.inf
+
+    def scaled(self, factor: float) -> Profile | None:
+        """The grid grows with the noise, so the rounding stays."""
+        inner = self.inner.scaled(factor)
+        return None if inner is None else Rounded(inner, self.rounding)
 
 
 def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:

@@ -88,7 +88,7 @@ def test_chain_goes_on_and_levels_do_not_mix():
 
 def test_a_phase_never_reuses_the_noise_of_an_earlier_one():
     task, graph = small_task(8), grid(2, 4)
-    noise = br.Gaussian(clip=100.0, sigma=1.0, lattice=None)
+    noise = br.Gaussian(clip=100.0, sigma=1.0, arithmetic="ideal")
     first = br.run(br.Averaging(), graph, task, privacy=noise, steps=0, seed=1)
     second = br.run(br.Averaging(), graph, task, privacy=noise, steps=0, seed=1, after=first, carry="nothing")
     assert np.abs(first.estimates - second.estimates).min() > 1e-6

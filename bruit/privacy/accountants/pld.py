@@ -6,6 +6,7 @@
     with discrete Gaussian     Renyi divergences add: alpha * rho, alpha * mu**2 / 2, and that of Laplace; gossip:DP-2
     with (epsilon, delta)      a mechanism known by one statement is the pure one at epsilon, except with probability
                                delta: the deltas are taken from the total, the rest counts as epsilon-DP
+    finite precision           the rounding R of Gaussian releases adds up and is converted at the end (fp:FP-0)
 
 A Laplace release of a vector is charged as one number moved by the whole L1 sensitivity, which is the worst case:
 moving two coordinates by a >= b tells less than moving one by a + b. In units of the scale, a shift by a has
@@ -25,6 +26,7 @@ import numpy as np
 
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.gaussian import delta_of, epsilon_of, rdp_to_epsilon, zcdp_to_epsilon
+from bruit.privacy.accountants.rounding import rounded_delta, rounded_epsilon
 from bruit.privacy.events import (
     BoundedEvent,
     DiscreteGaussianEvent,
@@ -51,6 +53,7 @@ class Tally:
     pure: Counter[float] = field(default_factory=Counter)
     failure: float = 0.0
     exact: bool = False
+    rounding: float = 0.0
 
     def basic(self) -> float:
         """What the pure parts cost by adding up."""
@@ -92,6 +95,7 @@ def tally(events_with_counts: Iterable[tuple[Event, int]]) -> Tally:
     for event, count in _simple(events_with_counts):
         if isinstance(event, GaussianEvent) and event.noise_multiplier:
             total.square += count / event.noise_multiplier**2
+            total.rounding += count * event.rounding if event.rounding < math.inf else 0.0
         elif isinstance(event, DiscreteGaussianEvent) and event.noise_multiplier:
             total.rho += count * event.rho
         elif isinstance(event, LaplaceEvent) and event.noise_multiplier:
@@ -113,6 +117,13 @@ def compose_epsilon(events_with_counts: Iterable[tuple[Event, int]], delta: floa
     if not 0 < delta < 1:
         raise PrivacyError(f"delta must be between 0 and 1, both excluded, found {delta}; 1e-6 is the usual choice")
     total = tally(events_with_counts)
+    if total.rounding:
+        return rounded_epsilon(lambda left: _epsilon(total, left), total.rounding, delta)
+    return _epsilon(total, delta)
+
+
+def _epsilon(total: Tally, delta: float) -> float:
+    """In real numbers."""
     left = delta - total.failure
     if total.exact or left < 0 or (left == 0 and (total.square or total.rho)):
         return math.inf
@@ -134,6 +145,13 @@ def compose_epsilon(events_with_counts: Iterable[tuple[Event, int]], delta: floa
 def compose_delta(events_with_counts: Iterable[tuple[Event, int]], epsilon: float) -> float:
     """The delta at epsilon of all events together, each taken its number of times."""
     total = tally(events_with_counts)
+    if total.rounding:
+        return rounded_delta(lambda left: _delta(total, left), total.rounding, epsilon)
+    return _delta(total, epsilon)
+
+
+def _delta(total: Tally, epsilon: float) -> float:
+    """In real numbers."""
     if total.exact:
         return 1.0
     if total.rho == 0 and not total.laplace and not total.pure:

@@ -98,7 +98,7 @@ def test_private_walk_with_and_without_cap(cap, last):
     # A task whose gradient is x - y takes twice the step and half the noise.
     graph, dice = complete(3), Told({(0, 1): 0.3, (2, 1): -0.7, (1, 1): 1.1, (1, 2): 0.2})
     ledger = Ledger(3)
-    door = TaskDoor(column(1, -1, 0.5), br.Gaussian(clip=50.0, sigma=0.5, lattice=None), dice, ledger)
+    door = TaskDoor(column(1, -1, 0.5), br.Gaussian(clip=50.0, sigma=0.5, arithmetic="ideal"), dice, ledger)
     given = visits_of(graph, [0, 2, 1, 1])
     job = Job(br.WalkSGD(rate=0.2, cap=cap), graph, door, dice, 4, ledger, frozenset(range(3)), given=given)
     outcome = br.Bulk().execute(job)

@@ -41,7 +41,7 @@ class Told(Dice):
 def test_the_trace(graph):
     # walk:ADMM-6: rounds {0, 1}, {1, 2}, l .5, gamma .7, sigma .5; the door noises the slope with sigma / (2 gamma).
     dice, ledger = Told(), Ledger(3)
-    door = TaskDoor(TRACED, br.Gaussian(clip=50.0, sigma=0.5 / 1.4, lattice=None), dice, ledger)
+    door = TaskDoor(TRACED, br.Gaussian(clip=50.0, sigma=0.5 / 1.4, arithmetic="ideal"), dice, ledger)
     algorithm = FederatedADMM(gamma=0.7, relaxation=0.5, participants=2, l1=0.1)
     job = Job(algorithm, graph, door, dice, 4, ledger, frozenset())
     state = br.Bulk().execute(job).state
@@ -62,7 +62,7 @@ class Consensus(Told):
 def test_the_trace_with_noise_on_the_mean(graph):
     # walk:ADMM-5, variant: sigma_z .1; the first z is prox(.1 (.5, -.5)) = 0, as here without noise
     dice, ledger = Consensus(), Ledger(3)
-    door = TaskDoor(TRACED, br.Gaussian(clip=50.0, sigma=0.1 * 3 / 0.7, lattice=None), dice, ledger)
+    door = TaskDoor(TRACED, br.Gaussian(clip=50.0, sigma=0.1 * 3 / 0.7, arithmetic="ideal"), dice, ledger)
     algorithm = FederatedADMM(gamma=0.7, relaxation=0.5, l1=0.1, noise="server")
     models = []
     for steps in (2, 4):
@@ -78,7 +78,7 @@ def test_answers_without_noise_are_clipped_and_never_grow_apart():
     from bruit.algorithms.home import Address
 
     rng, ledger = np.random.default_rng(3), Ledger(3)
-    door = TaskDoor(TRACED, br.Gaussian(clip=0.4, sigma=1.0, lattice=None), Replay(0), ledger)
+    door = TaskDoor(TRACED, br.Gaussian(clip=0.4, sigma=1.0, arithmetic="ideal"), Replay(0), ledger)
     at, rho = Address(np.arange(3), np.zeros(3, np.int64), np.zeros(3, np.int64), 0), np.full(3, 0.7)
     for _ in range(40):
         x, y = rng.normal(0, 1, (2, 3, 2))

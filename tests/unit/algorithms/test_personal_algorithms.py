@@ -53,7 +53,7 @@ def test_descriptions_come_back(name):
 
 
 MECHANISMS = [None, br.Gaussian(clip=0.3, sigma=0.1), br.Laplace(clip=0.5, scale=0.1),
-              br.Gaussian(1.0, 0.2, lattice=None),
+              br.Gaussian(1.0, 0.2, arithmetic="ideal"),
               RecordNoise((0.1, 0.2, 0.3, 0.1, 0.2, 0.3), 3, 0.5, "laplace")]  # fmt: skip
 
 

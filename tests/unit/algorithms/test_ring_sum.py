@@ -14,7 +14,7 @@ from bruit.privacy.network.ring import error_std, ring_losses, shared_noise, spa
 from bruit.privacy.network.token_sum import TokenSum
 from bruit.randomness import Replay
 
-NOISE = br.Gaussian(clip=1.0, sigma=1.5, lattice=None)
+NOISE = br.Gaussian(clip=1.0, sigma=1.5, arithmetic="ideal")
 RINGS = [(5, 3), (4, 2), (7, 2), (6, 4)]
 
 
@@ -72,7 +72,7 @@ def test_losses_of_pairs():
 
 def test_the_epsilon_of_a_hundred_peers():
     # gossip:RING-1: n = 100, K = 10, sigma / Delta = 36.3046904, exact epsilon at delta = 2e-5
-    run = going(RingSum(), 100, 10, br.Gaussian(clip=0.5, sigma=36.3046904, lattice=None))
+    run = going(RingSum(), 100, 10, br.Gaussian(clip=0.5, sigma=36.3046904, arithmetic="ideal"))
     assert run.epsilon(of=3, seen_by=60, delta=2e-5) == pytest.approx(0.276917963, rel=1e-7)
     assert run.epsilon(of=3, seen_by=60).guarantee.status == "proven"
 

@@ -46,7 +46,7 @@ def test_the_trace():
     # x = 2 z - u - gamma slope: noise s on it is eta sigma / 2 in x for s = sigma / (2 gamma) and the opposite normals.
     dice = Told({(2, 1): (0.4, -0.5), (0, 1): (-0.0, -0.6)})
     ledger, graph = Ledger(3), complete(3)
-    door = TaskDoor(TRACED, br.Gaussian(clip=50.0, sigma=0.5 / 1.4, lattice=None), dice, ledger)
+    door = TaskDoor(TRACED, br.Gaussian(clip=50.0, sigma=0.5 / 1.4, arithmetic="ideal"), dice, ledger)
     algorithm = WalkADMM(gamma=0.7, relaxation=0.5, l1=0.1)
     job = Job(algorithm, graph, door, dice, 2, ledger, frozenset(range(3)), given=visits(graph, [2, 0]))
     state = br.Bulk().execute(job).state
@@ -81,7 +81,7 @@ def test_the_ledger_line_is_the_local_bound():
 def test_what_passes_the_door_is_short():
     """walk:ADMM-10: x - w is cut to norm gamma L before the noise, although the quadratic loss has no such bound."""
     task, ledger = Mean(np.array([[1e6, 0.0], [0.3, -0.4]])), Ledger(2)
-    door = TaskDoor(task, br.Gaussian(clip=2.0, sigma=0.0, lattice=None), Replay(0), ledger)
+    door = TaskDoor(task, br.Gaussian(clip=2.0, sigma=0.0, arithmetic="ideal"), Replay(0), ledger)
     at = Address(np.arange(2), np.zeros(2, np.int64), np.zeros(2, np.int64), 0)
     released = door.envelope_gradient(at, np.zeros((2, 2)), np.array([0.5, 0.5]))
     assert np.linalg.norm(released[0]) == pytest.approx(2.0)

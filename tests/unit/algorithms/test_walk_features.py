@@ -21,7 +21,7 @@ from bruit.tasks import Logistic, Mean, Records
 from bruit.testing import check_algorithm
 from bruit.trace import Meetings, Trace
 
-NOISE = br.Gaussian(clip=1.0, sigma=1.5, lattice=None)
+NOISE = br.Gaussian(clip=1.0, sigma=1.5, arithmetic="ideal")
 FEATURES = [
     br.WalkSGD(decay=0.5), br.WalkSGD(bound=0.3), br.WalkSGD(burn_in=3), br.WalkSGD(flush=2),
     br.WalkSGD(rate=1.0, cap=2, rest=2, decay=0.7, bound=0.5, burn_in=2, flush=2, published=True),
@@ -91,7 +91,7 @@ def test_projection_after_the_noise():
     # walk:RW-3, RW-16: unit ball, tau = (.9, .1), eta = .5, g = (-1, .2), Z = (.3, -.4)
     dice, ledger = Told([0.3, -0.4]), Ledger(2)
     task = Mean(np.array([[1.9, -0.1], [0.0, 0.0]]))  # g = x - y
-    noise, start = br.Gaussian(clip=9.0, sigma=1.0, lattice=None), np.full((2, 2), [0.9, 0.1])
+    noise, start = br.Gaussian(clip=9.0, sigma=1.0, arithmetic="ideal"), np.full((2, 2), [0.9, 0.1])
     door = TaskDoor(task, noise, dice, ledger, models=start)
     job = Job(br.WalkSGD(rate=0.5, bound=1.0), complete(2), door, dice, 1, ledger, given=given(2, [0]))
     assert br.Bulk().execute(job).state.token[0] == pytest.approx([0.987440632, 0.157990501], abs=1e-9)

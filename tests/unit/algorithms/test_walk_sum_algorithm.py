@@ -16,7 +16,7 @@ from bruit.privacy.network.theorem import Facts
 from bruit.privacy.network.token_sum import TokenSum
 from bruit.trace import Faults, Meetings, Trace
 
-NOISE = br.Gaussian(clip=0.5, sigma=3.0, lattice=None)
+NOISE = br.Gaussian(clip=0.5, sigma=3.0, arithmetic="ideal")
 WALK = [0, 2, 1, 3, 0, 0, 2, 3, 1, 2, 0, 3, 3, 2, 1, 0, 2]
 
 

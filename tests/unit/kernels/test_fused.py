@@ -108,7 +108,7 @@ def test_the_accountant_of_a_fused_run_sees_its_meetings():
     br.WalkSGD(), br.WalkSGD(cap=2), br.WalkSGD(rest=4), br.WalkSGD(cap=3, rest=3, rate=0.5),
 ], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("privacy", [
-    None, NOISE, br.Gaussian(clip=100.0, sigma=0.5), br.Gaussian(clip=0.3, sigma=0.5, lattice=None),
+    None, NOISE, br.Gaussian(clip=100.0, sigma=0.5), br.Gaussian(clip=0.3, sigma=0.5, arithmetic="ideal"),
     br.Gaussian(clip=0.3), br.DiscreteGaussian(clip=0.3, sigma=0.5),
 ], ids=repr)  # fmt: skip
 def test_walk(algorithm, privacy):

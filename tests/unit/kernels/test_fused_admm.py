@@ -15,7 +15,7 @@ from bruit.kernels import admm
 from bruit.tasks import Logistic, Mean, Records, Ridge
 
 FUSED = br.Bulk(fused=True)
-PLAIN = br.Gaussian(clip=0.3, sigma=0.5, lattice=None)
+PLAIN = br.Gaussian(clip=0.3, sigma=0.5, arithmetic="ideal")
 
 
 def task_of(kind, peers, sizes, columns, **options):
@@ -40,7 +40,7 @@ def both(algorithm, graph, task, steps, privacy):
     br.WalkADMM(), br.WalkADMM(gamma=0.3, relaxation=0.9, l1=0.2), br.WalkADMM(gamma=4.0, l2=0.5, bound=0.2),
 ], ids=repr)  # fmt: skip
 @pytest.mark.parametrize("kind", [Ridge, Logistic])
-@pytest.mark.parametrize("privacy", [None, PLAIN, br.Gaussian(clip=100.0, sigma=0.1, lattice=None)], ids=repr)
+@pytest.mark.parametrize("privacy", [None, PLAIN, br.Gaussian(clip=100.0, sigma=0.1, arithmetic="ideal")], ids=repr)
 def test_equals_the_generic_engine(algorithm, kind, privacy):
     task = task_of(kind, 12, [1, 3, 5, 20], 4)  # fewer and more records than columns
     compare(*both(algorithm, named_graph("er:12,c=2,seed=1"), task, 120, privacy), tolerance=1e-8)

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from bruit.discrete_normal import discrete_normals
 from bruit.errors import ConfigError
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, clip_rows, mechanism_from
 from bruit.mechanisms.mechanism import Mechanism
@@ -15,7 +16,7 @@ from bruit.privacy.events import DiscreteGaussianEvent, Exact, GaussianEvent, La
 from bruit.randomness import Replay
 
 MECHANISMS = [
-    Gaussian(clip=2.0, sigma=0.7), Gaussian(clip=2.0, sigma=0.7, lattice=None), Gaussian(clip=1.0),
+    Gaussian(clip=2.0, sigma=0.7), Gaussian(clip=2.0, sigma=0.7, arithmetic="ideal"), Gaussian(clip=1.0),
     Laplace(clip=1.5, scale=0.3), Laplace(clip=1.5, scale=0.3, lattice=None, level="record"),
     DiscreteGaussian(clip=1.0, sigma=0.4, grid=2.0**-6), DiscreteGaussian(clip=1.0, sigma=0.0),
 ]
@@ -48,19 +49,32 @@ def test_releases_lie_on_the_lattice(mechanism):
 
 
 @pytest.mark.parametrize("sigma", [1.0, 0.7, 3e-9, 1e9, 2.0**-30])
-def test_the_default_lattice_is_a_power_of_two_just_below_sigma_times_two_to_the_minus_twenty(sigma):
+def test_the_grid_is_a_power_of_two_just_below_sigma_times_two_to_the_minus_forty(sigma):
     mechanism = Gaussian(clip=1e-3 * sigma, sigma=sigma)
-    assert 2.0**-21 * sigma < mechanism.spacing <= 2.0**-20 * sigma
+    assert 2.0**-41 * sigma < mechanism.spacing <= 2.0**-40 * sigma
 
 
-def test_lattice_noise_is_the_rounded_plain_noise():
-    """y + g round(z / g) = g round((y + z) / g) for y on the lattice: post-processing of the plain mechanism."""
-    dice, lanes = Replay(5), np.arange(200)
-    coarse = Gaussian(clip=1.0, sigma=0.8, lattice=2.0**-6)
-    z = Gaussian(clip=1.0, sigma=0.8, lattice=None).noise(dice, lanes, 0, 0, 4)
-    g = coarse.spacing
-    y = g * np.arange(800).reshape(200, 4)
-    assert (y + coarse.noise(dice, lanes, 0, 0, 4) == g * np.rint((y + z) / g)).all()
+def test_a_release_on_a_grid_of_the_protocol():
+    """times * clip(x), toward zero, plus times * noise, to the bit; -0.0 does not occur."""
+    mechanism, dice, lanes = Gaussian(clip=1.0, sigma=0.8), Replay(5), np.arange(6)
+    grid = mechanism.fine_grid(0.3, data=1e6, noise=1e3)
+    assert mechanism.reach(0.3, 1e6, 1e3) / grid <= 2.0**51
+    bare = mechanism.bare_on(grid, 0.3, VALUES, lanes)
+    assert (np.abs(bare) <= np.abs(0.3 * clip_rows(VALUES, 1.0))).all()
+    assert (np.mod(bare, grid) == 0).all()
+    got = mechanism.release_on(grid, 0.3, VALUES, dice, lanes, 4, 2)
+    noise = discrete_normals(dice, "noise", lanes, 4, 2, VALUES.shape[1], 0.3 * 0.8 / grid, grid=grid)
+    assert (got == bare + noise).all()
+    assert not np.signbit(mechanism.bare_on(grid, 0.3, -np.zeros((1, 3)) - 1e-300, lanes[:1])).any()
+    with pytest.raises(ConfigError, match="laplace noise has no grid"):
+        Laplace(scale=1.0).release_on(grid, 1.0, VALUES, dice, lanes, 0, 0)
+
+
+def test_ideal_arithmetic_is_plain_floats_and_says_so():
+    ideal, dice = Gaussian(clip=1.0, sigma=0.8, arithmetic="ideal"), Replay(5)
+    assert ideal.spacing == ideal.fine_grid() == 0.0
+    assert (ideal.noise(dice, np.arange(3), 0, 0, 4) == 0.8 * dice.normal("noise", np.arange(3), 0, 0, 4)).all()
+    assert ideal.event() == GaussianEvent(0.4) != Gaussian(clip=1.0, sigma=0.8).event()
 
 
 def test_the_lattice_stays_exact_when_sigma_is_tiny():
@@ -71,7 +85,8 @@ def test_the_lattice_stays_exact_when_sigma_is_tiny():
 
 
 def test_events():
-    assert Gaussian(clip=0.5, sigma=4.0).event() == GaussianEvent(4.0)
+    assert Gaussian(clip=0.5, sigma=4.0).event_of(3) == GaussianEvent(4.0, 3 * 2.0**-80 / 4)
+    assert Gaussian(clip=0.5, sigma=4.0).event_of(3, 1e-9) == GaussianEvent(4.0, 1e-9)
     assert Laplace(clip=0.5, scale=4.0).event() == LaplaceEvent(4.0)
     assert DiscreteGaussian(clip=0.5, sigma=4.0).event() == DiscreteGaussianEvent(4.0)
     for silent in (Gaussian(), Laplace(), DiscreteGaussian()):
@@ -88,8 +103,11 @@ def test_gaussian_calibration_meets_the_worked_number():
 
 @pytest.mark.parametrize(("epsilon", "delta", "releases"), [(1.0, 1e-6, 12), (10.0, 1e-6, 12), (0.01, 1e-9, 1000)])
 def test_gaussian_calibration_is_safe_and_least(epsilon, delta, releases):
-    mechanism = Gaussian(clip=3.0).calibrate(epsilon, delta, releases)
-    assert compose_epsilon([(mechanism.event(), releases)], delta) <= epsilon * (1 + 1e-12)
+    mechanism = Gaussian(clip=3.0).calibrate(epsilon, delta, releases, dim=1)
+    assert compose_epsilon([(mechanism.event(), releases)], delta) <= epsilon
+    wide = Gaussian(clip=3.0).calibrate(epsilon, delta, releases, dim=10**6)
+    assert compose_epsilon([(wide.event_of(10**6), releases)], delta) <= epsilon
+    assert wide.sigma == pytest.approx(mechanism.sigma, rel=1e-4)
     less = Gaussian(clip=3.0, sigma=mechanism.sigma * (1 - 1e-6))
     assert compose_epsilon([(less.event(), releases)], delta) > epsilon
 
@@ -104,7 +122,7 @@ def test_pair_calibration():
     """mu = sensitivity * sqrt(loss) / sigma (conventions: loss in local-DP units)."""
     mechanism = Gaussian(clip=1.5).calibrate_pair(0.7, 1e-6, loss=0.03)
     mu = 3.0 * math.sqrt(0.03) / mechanism.sigma
-    assert epsilon_of(mu, 1e-6) == pytest.approx(0.7, rel=1e-9)
+    assert epsilon_of(mu, 1e-6) == pytest.approx(0.7, rel=1e-8)
     assert Gaussian().calibrate_pair(0.7, 1e-6, loss=5.0) == Gaussian().calibrate(0.7, 1e-6, releases=5)
     assert Gaussian(sigma=3.0).calibrate_pair(0.7, 1e-6, loss=0.0).sigma == 0.0
 
@@ -131,7 +149,7 @@ def test_discrete_gaussian_calibration():
     (lambda: Gaussian(sigma=math.nan), "sigma must be a number >= 0"),
     (lambda: Laplace(scale=-1.0), "scale must be a number >= 0"),
     (lambda: Gaussian(level="group"), "level must be 'user' or 'record', found 'group'"),
-    (lambda: Gaussian(lattice=0.0), r"lattice must be between 2\*\*-40 and 1"),
+    (lambda: Gaussian(arithmetic="real"), "arithmetic is 'grid' .* or 'ideal' .*, found 'real'"),
     (lambda: DiscreteGaussian(sigma=1.0, grid=0.1), "grid must be a power of two"),
     (lambda: DiscreteGaussian(sigma=1.0, grid=2.0**-60), "too fine for clip 1.0 and sigma 1.0"),
     (lambda: Gaussian().calibrate(0.0), "positive, finite epsilon, found 0.0"),

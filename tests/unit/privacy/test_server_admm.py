@@ -24,7 +24,7 @@ def with_outsider(n):
 
 
 def facts_of(algorithm, graph, sigma, steps):
-    return rehearse(algorithm, graph, br.Gaussian(clip=1.0, sigma=sigma, lattice=None), steps).facts()
+    return rehearse(algorithm, graph, br.Gaussian(clip=1.0, sigma=sigma, arithmetic="ideal"), steps).facts()
 
 
 @pytest.mark.parametrize(("n", "rounds", "times", "alpha", "gamma", "sigma", "relaxation", "v3", "v4"), [

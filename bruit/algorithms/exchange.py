@@ -1,0 +1,134 @@
+"""Exchanges of linear gossip that are proven for the bits that are sent (fp:FP-1, FP-2): what its algorithms share.
+
+All values, messages and states lie on one grid g Z. On most graphs a message carries a dither,
+
+    M_i = Y_i + N_g(0, tau^2),    Y_i <- the grid point nearest to sum_j W_ij M_j, the own *message* included
+
+so that the view is that of real numbers up to R = d (rho + g)^2 / tau^2 a message: rho is how far Y_i may be from the
+mean with the exact weights, g/2 for the rounding and (2 degree + 6) 2^-53 B for floats of size up to B. Without dithers
+every rounding would tell a little more about hidden values, and messages finer than the values a lattice attack
+finds them (docs/explanation/lattice-attack.md).
+
+In a butterfly all coefficients are equal. There peers send sums, which are whole multiples of g, instead of means, and
+no dither: the view is a few sums of disjoint groups of noisy values. After all digits everybody has the same sum.
+Under ideal arithmetic, and without noise, messages are the states themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bruit.algorithms.home import Home, OnGrid
+from bruit.algorithms.messages import Inbox
+from bruit.arrays import Array
+from bruit.graphs import Graph, GraphSequence
+from bruit.graphs.sequence import Butterfly, Given, Static
+
+DITHER = 2.0**-10  # deviation of a dither, in units of the release's noise
+MANY = 2**14  # peers from which dithers shrink, so that they do not add to the error of a mean
+
+
+class Exchange(NamedTuple):
+    """Public facts: the dithers, how many neighbors a peer may hear, how far numbers grow, and a butterfly's digits."""
+
+    dither: float  # in units of the release's noise
+    degree: int
+    data: float  # clipped values that a number may hold
+    noise: float  # deviation of the noise that a number may hold, in units of the release's
+    radices: tuple[int, ...]
+
+
+def exchange_of(graph: Graph | GraphSequence, horizon: int, releases: int = 1, mixing: int | None = None) -> Exchange:
+    """The facts of gossip whose numbers add up to so many releases; `mixing` exchanges follow each release, if all of
+    them do not."""
+    radices: tuple[int, ...] = ()
+    if isinstance(graph, Butterfly) and graph.radices and (mixing or len(graph.radices)) % len(graph.radices) == 0:
+        radices = graph.radices
+    dither = DITHER if graph.n < MANY else 2.0 ** -math.ceil(math.log2(8 * math.sqrt(graph.n)))
+    most = releases * graph.n if radices else releases
+    return Exchange(dither, _degree(graph), float(most), math.sqrt(most) + horizon * dither, radices)
+
+
+def _degree(graph: Graph | GraphSequence) -> int:
+    """The most neighbors that a peer hears in one round, or a bound on them."""
+    if isinstance(graph, Graph):
+        return int(graph.degrees.max(initial=0))
+    if isinstance(graph, Static | Given):
+        graphs = (graph.graph,) if isinstance(graph, Static) else graph.graphs
+        return max(_degree(one) for one in graphs)
+    return max(graph.radices, default=1) if isinstance(graph, Butterfly) else graph.n
+
+
+def sum_grid(home: Home, releases: int, noise: float = 1.0) -> float:
+    """The grid for exact sums of so many releases; `noise` is the deviation of one, in units of the mechanism's."""
+    return home.grid(1.0, float(releases + 1), noise * math.sqrt(releases + 1))
+
+
+class Mixed(NamedTuple):
+    """What a peer holds after an exchange, and what it would say next but for the dither."""
+
+    value: Array  # (lanes, d) the mean
+    said: Array  # (lanes, d) the mean on the grid, or the sum of a butterfly
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How one algorithm mixes: its facts, its public factor `times`, and gamma of Chebyshev's recursion (1: none).
+
+    `more` is how many cells beyond those of plain mixing a message may be from the real protocol's, given the same
+    rounded past.
+    """
+
+    facts: Exchange
+    home: Home
+    times: float = 1.0
+    gamma: float = 1.0
+    more: float = 0.0
+
+    @property
+    def grid(self) -> float:
+        return self.home.grid(self.times, self.facts.data, self.facts.noise)
+
+    @property
+    def sums(self) -> bool:
+        """Whether sums are sent: on butterflies, when there is a grid."""
+        return bool(self.facts.radices) and self.grid > 0
+
+    def mixed(self, inbox: Inbox, previous: Array | None = None) -> Mixed:
+        """What was heard, mixed by its weights; `previous` is the own message before, where gamma steps beyond."""
+        if self.sums:
+            return self._summed(inbox)
+        value = inbox.mix()
+        if previous is not None and self.gamma != 1.0:
+            value = self.gamma * value + (1 - self.gamma) * previous
+        value = self.home.snap(value, self.grid)
+        return Mixed(value, value)
+
+    def _summed(self, inbox: Inbox) -> Mixed:
+        """The sum over the peers of a cell, and the mean it stands for; after the last digit all have the same one."""
+        radices, step = self.facts.radices, int(self.home.step[0])
+        digit = (step - 1) % len(radices)
+        total = inbox.whole(radices[digit])
+        mean = total / math.prod(radices[: digit + 1])
+        if digit + 1 < len(radices):
+            return Mixed(mean, total)
+        known = self.home.snap(mean, self.grid)
+        return Mixed(known, known)
+
+    def message(self, said: Array) -> Array:
+        """What leaves: with a dither on the grid, as it is otherwise."""
+        if not self.grid or self.sums:
+            return said
+        return self.home.mask(said, self.facts.dither * self.home.sigma, on=self.form())
+
+    def form(self, memory: float = 1.0, copies: bool = False) -> OnGrid:
+        """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and
+        `copies` says that every copy of a message has a noise of its own."""
+        grid, facts = self.grid, self.facts
+        size = max(1.0, 2 * self.gamma - 1)  # the coefficients of an update, added up in size
+        floats = (2 * facts.degree + 6) * 2.0**-53 * size * self.home.reach(self.times, facts.data, facts.noise)
+        slack = memory * (grid / 2 + floats) + (size / 2 + self.more) * grid
+        return OnGrid(grid, self.times, slack, copies=facts.degree if copies else 1)
+

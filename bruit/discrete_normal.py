@@ -1,0 +1,145 @@
+"""Discrete normal numbers, sampled exactly and fast: P(k) proportional to f(k) = exp(-k**2 / (2 s**2)) on the integers.
+
+Rejection from a histogram. [0, 512 w) is cut into 512 blocks of w = 2**m integers, 16 w <= s < 32 w (w = 1 below).
+Block j has the integer height c_j >= A f(j w), A an integer; the heights add up to just below 2**64. A try reads:
+
+    word 0    in which of the intervals [c_0 + ... + c_{j-1}, c_0 + ... + c_j) it lies chooses the block j
+    word 1    its lowest m bits choose x in the block, the next bit a sign, the others are the first bits of U
+
+    keep x (with its sign, and no -0) when U < A f(x) / c_j
+
+so every x is kept with a chance proportional to f(x): what is drawn is the discrete normal law given |x| < 512 w, which
+is at least 16 s. (The rest has the mass 2 exp(-128) < 1e-55, beyond any rounding of a printed delta.) f is decreasing,
+so U below A f((j + 1) w) / c_j keeps x at once; else floats decide, else integers (`exact_coins`): every decision is
+that of real numbers. A row reads its own stream of words in order, so a row does not depend on the batch.
+"""
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from bruit.arrays import Array, Ints, Words
+from bruit.errors import ConfigError
+from bruit.exact_coins import below_exponential
+from bruit.randomness import Dice
+
+BLOCKS = 512
+LARGEST = 2.0**47  # of s: offsets take at most 43 of the 64 bits of a word, and all numbers stay below 2**53
+FAR = 1e-55  # mass of the discrete normal law beyond 16 s, and of everything called impossible below
+_BAND = 1e-11  # more than any error of a float here: exponents up to 512 are known to 2e-13
+_BULK = 2**9  # numbers from which the compiled sampler is loaded
+_CHUNK = 2**15  # numbers whose words are held at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """The blocks for one s; `sure[j]`: first bits of U up to which every x of block j is kept."""
+
+    s: float
+    shift: int  # m
+    unit: int  # A
+    heights: Words  # (512,)
+    ends: Words  # (512,) running sums of the heights
+    sure: Words  # (512,)
+
+    @property
+    def bits(self) -> int:
+        """How many bits of U the second word holds."""
+        return 63 - self.shift
+
+
+@lru_cache(maxsize=64)
+def histogram(s: float) -> Histogram:
+    """The blocks for s. Heights may be any integers that are high enough: floats, rounded to the safe side, will do."""
+    if not 0 < s <= LARGEST:
+        raise ConfigError(f"discrete normal numbers need a parameter between 0 and 2**47, found {s}; coarsen the grid")
+    shift = max(0, math.frexp(s)[1] - 5)
+    around = np.exp(-0.5 * (np.arange(BLOCKS + 1) * (2.0**shift / s)) ** 2)  # f(j w), to a relative 2e-13
+    high = around[:-1] * (1 + _BAND)
+    unit = int((2.0**64 - 2.0**32) / high.sum())
+    heights = np.ceil(unit * high).astype(np.uint64) + np.uint64(1)
+    least = unit * around[1:] * (1 - _BAND) / (heights.astype(np.float64) * (1 + _BAND))
+    sure = np.floor(2.0 ** (63 - shift) * least)
+    return Histogram(s, shift, unit, heights, np.cumsum(heights), sure.astype(np.uint64))
+
+
+def discrete_normals(
+    dice: Dice, purpose: str, lanes: Ints, steps: Ints | int, use: int, count: int, s: float, run: Ints | int = 0,
+    grid: float = 1.0,
+) -> Array:  # fmt: skip
+    """grid times discrete normal numbers of parameter s, for each lane from its own words; exact while below 2**53."""
+    lanes = np.asarray(lanes)
+    out = np.empty((len(lanes), count))
+    if out.size == 0:
+        return out
+    steps, run = np.broadcast_to(steps, lanes.shape), np.broadcast_to(run, lanes.shape)
+    table, rows = histogram(s), max(1, _CHUNK // count)
+    for start in range(0, len(lanes), rows):
+        part = slice(start, start + rows)
+        _fill(dice, purpose, (lanes[part], steps[part], use, run[part]), table, out[part])
+    if grid != 1.0:
+        out *= grid
+    return out  # (len(lanes), count)
+
+
+def _fill(dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], table: Histogram, out: Array) -> None:
+    lanes, steps, use, run = address
+    undone = np.arange(len(lanes))
+    words = 9 * out.shape[1] // 4 + 64  # two a try, 1.03 tries a number
+    if out.size >= _BULK or "bruit.kernels.noise" in sys.modules:
+        undone = _compiled(dice, purpose, address, table, out, words)
+    for row in undone:
+        one = slice(row, row + 1)
+        stream = _stream(dice, purpose, (lanes[one], steps[one], use, run[one]), words)
+        out[row] = [sample(stream, table) for _ in range(out.shape[1])]
+
+
+def _compiled(
+    dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], table: Histogram, out: Array, count: int
+) -> Ints:
+    """Fill rows of out at speed; return the rows floats could not decide. Rows short of words start again with more."""
+    from bruit.kernels import noise
+
+    lanes, steps, use, run = address
+    words = dice.words(purpose, lanes, steps, use, count, run)
+    states = noise.discrete_rows(words, out, table.s, table.shift, float(table.unit), table.heights, table.ends,
+                                 table.sure)  # fmt: skip
+    while (short := np.flatnonzero(states == noise.SHORT)).size:
+        count *= 2
+        words = dice.words(purpose, lanes[short], steps[short], use, count, run[short])
+        rows = out[short]
+        states[short] = noise.discrete_rows(words, rows, table.s, table.shift, float(table.unit), table.heights,
+                                            table.ends, table.sure)  # fmt: skip
+        out[short] = rows
+    return np.flatnonzero(states == noise.UNSURE)
+
+
+def _stream(dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], count: int) -> Iterator[int]:
+    """The words of one row, one by one, as many as are asked for."""
+    lanes, steps, use, run = address
+    done = 0
+    while True:
+        words = dice.words(purpose, lanes, steps, use, count, run)[0]
+        yield from words[done:].tolist()
+        done, count = count, 2 * count
+
+
+def sample(words: Iterator[int], table: Histogram) -> int:
+    """One number, every decision in integers: what the compiled path does, word for word."""
+    p, q = table.s.as_integer_ratio()
+    while True:
+        first, second = next(words), next(words)
+        j = int(np.searchsorted(table.ends, np.uint64(first), side="right"))
+        if j == BLOCKS:
+            continue
+        x = (j << table.shift) + (second & (1 << table.shift) - 1)
+        negative, head = second >> table.shift & 1, second >> table.shift + 1
+        if negative and x == 0:
+            continue
+        height = int(table.heights[j])
+        if below_exponential(head, table.bits, table.unit, (x * q) ** 2, 2 * p * p, words, height):
+            return -x if negative else x

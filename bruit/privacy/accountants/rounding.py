@@ -1,0 +1,82 @@
+"""From real numbers to the bits that are sent: what finite precision adds to epsilon and delta (fp:FP-0).
+
+A protocol on a grid draws numbers N_k = c_k + discrete Gaussian, a real one N'_k = c'_k + Gaussian noise of the same
+deviation s_k. If c_k and c'_k never differ by more than b_k, given the same rounded past, then with
+
+    R = sum over all numbers drawn of (b_k + g/2)**2 / s_k**2,      g the grid
+
+every Renyi divergence of order a between the two (the real one rounded), both ways, is at most a R / 2. A view that is
+(epsilon, delta)-DP in real numbers is therefore, on the grid, for every beta > 0
+
+    (epsilon + 2 gamma, exp(gamma) delta + (1 + exp(epsilon + gamma)) beta)-DP,   gamma = R/2 + sqrt(2 R ln(1/beta))
+
+The proof is in docs/theory/finite-precision.md. beta depends on delta alone, so that tables and single answers agree.
+What is beyond 16 deviations of any noise (1e-55 a number) and the mass that the sampler leaves out are far below the
+2**-30 of delta that is set aside here.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.privacy.accountants.gaussian import epsilon_of, epsilons
+
+ASIDE = 2.0**-30  # the part of delta that pays for beta
+USUAL = 60.0  # epsilons up to which one beta serves all
+
+
+def allowance(rounding: float, delta: float, epsilon: float = USUAL) -> tuple[float, float]:
+    """gamma, and the delta that is left for the statement in real numbers, for statements up to `epsilon`.
+
+    (1 + exp(epsilon + gamma)) beta <= delta ASIDE as long as gamma <= 2.
+    """
+    log_beta = math.log(delta) + math.log(ASIDE) - epsilon - 4.0
+    gamma = rounding / 2 + math.sqrt(-2 * rounding * log_beta)
+    return gamma, delta * (1 - ASIDE) * math.exp(-gamma)
+
+
+def rounded_epsilon(epsilon_at: Callable[[float], float], rounding: float, delta: float) -> float:
+    """The epsilon at delta of what is sent, given that of real numbers at every delta.
+
+    >>> grown = rounded_epsilon(lambda delta: epsilon_of(1.0, delta), 1e-12, 1e-6) - epsilon_of(1.0, 1e-6)
+    >>> round(grown * 1e6, 1)
+    31.0
+    """
+    reach = USUAL
+    while True:
+        gamma, left = allowance(rounding, delta, reach)
+        if gamma > 2:
+            return math.inf
+        found = epsilon_at(left)
+        if found <= reach or found == math.inf:
+            return found + 2 * gamma
+        reach = found + 1.0
+
+
+def rounded_epsilons(mu: Array, rounding: Array, delta: float) -> Array:
+    """The same for many Gaussian pairs at once; mu = 0: nothing of them was in the view at all."""
+    found = np.empty_like(mu)
+    for amount in np.unique(rounding):
+        here = rounding == amount
+        gamma, left = allowance(float(amount), delta)
+        ideal = epsilons(mu[here], left) if gamma <= 2 else np.where(mu[here] > 0, np.inf, 0.0)
+        found[here] = np.where(mu[here] > 0, ideal + 2 * gamma, 0.0)
+        for place in np.flatnonzero(here & (mu > 0) & (found > USUAL) & np.isfinite(found)):
+            found[place] = rounded_epsilon(partial(epsilon_of, float(mu[place])), float(amount), delta)
+    return found
+
+
+def rounded_delta(delta_at: Callable[[float], float], rounding: float, epsilon: float) -> float:
+    """The delta at epsilon of what is sent: the best of some beta, each of which is a proof."""
+    best = 1.0
+    for exponent in range(8, 80, 4):
+        beta = 10.0**-exponent
+        gamma = rounding / 2 + math.sqrt(2 * rounding * exponent * math.log(10.0))
+        if 2 * gamma > epsilon:
+            continue
+        inner = delta_at(epsilon - 2 * gamma)
+        best = min(best, math.exp(gamma) * inner + (1 + math.exp(min(700.0, epsilon - gamma))) * beta)
+    return best
