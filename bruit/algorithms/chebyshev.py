@@ -81,4 +81,4 @@ class Chebyshev(Algorithm[State]):
         return State(*mix(graph.weights, state.value, gamma, 1.0 - gamma, single=True))
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return ExactGossip(accelerated=True), PublishedGossip()
+        return ExactGossip(accelerated=True, about=("chebyshev",)), PublishedGossip()
