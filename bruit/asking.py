@@ -86,7 +86,9 @@ def explain(subject: Run, found: Epsilon | Summary, delta: float, status: Status
     """Why: of the epsilon itself, or of the worst pair behind a summary."""
     if isinstance(found, Epsilon):
         return found.why()
-    m = subject.losses(status)
+    m = subject.accountant().table(delta, status).losses
+    if m is None:  # pairs are not told apart
+        return subject.epsilon(delta=delta).why()
     if not np.any(m[~np.eye(len(m), dtype=bool)] > 0):
         return "no pair learned anything"
     of, seen_by = (int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))

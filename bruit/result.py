@@ -28,7 +28,7 @@ from bruit.errors import BruitError, ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism, mechanism_from
 from bruit.notebook_table import html_table
-from bruit.privacy.account import Accountant, Observers, Summary
+from bruit.privacy.account import Accountant, Observers, Peers, Summary
 from bruit.privacy.guarantee import Epsilon, Guarantee, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
@@ -100,20 +100,20 @@ class Run:
         own = self.ledger if self.before is None else self.ledger.tail(len(self.before.ledger))
         return Facts(self.graph, self.steps, own, self.trace.meetings, self.trace.faults, level, sigma, clip,
                      self.constants, public, grain, self.trace.missed,
-                     self.privacy is not None and self.privacy.unequal)  # fmt: skip
+                     self.privacy is not None and self.privacy.unequal, self.algorithm.name())  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()
         return Accountant(self.facts(), self.algorithm.guarantees(), earlier, self.carried != "nothing")
 
-    def guarantee(self, of: int | None = None, seen_by: Observers = None, delta: float = 1e-6,
+    def guarantee(self, of: Peers = None, seen_by: Observers = None, delta: float = 1e-6,
                   status: Status = "proven") -> Guarantee:  # fmt: skip
         return self.accountant().guarantee(of, seen_by, delta, status)
 
-    def epsilon(self, of: int | None = None, seen_by: Observers = None, delta: float = 1e-6,
+    def epsilon(self, of: Peers = None, seen_by: Observers = None, delta: float = 1e-6,
                 status: Status = "proven") -> Epsilon:  # fmt: skip
-        """What `seen_by` (a peer, a set of peers, everybody by default) could have learned about `of` (the worst
-        peer by default), at the level of the mechanism; `.why()` explains it."""
+        """What `seen_by` (a peer, a set of peers, everybody by default) could have learned about `of` (a peer, a set of
+        peers whose data all change, the worst peer by default), at the level of the mechanism; `.why()` explains it."""
         return self.guarantee(of, seen_by, delta, status).epsilon(delta)
 
     def losses(self, status: Status = "proven", progress: Callable[[int, int], None] | None = None) -> Array:

@@ -95,4 +95,4 @@ class Chebyshev(Algorithm[State]):
         return State(value, value, previous)
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return ExactGossip(accelerated=True), PublishedGossip()
+        return ExactGossip(accelerated=True, about=("chebyshev",)), PublishedGossip()

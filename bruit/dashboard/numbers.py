@@ -15,8 +15,8 @@ from bruit.arrays import Array, Ints
 from bruit.dashboard.story import Story
 from bruit.errors import ConfigError
 from bruit.privacy.account import charged_locally
-from bruit.privacy.accountants.gaussian import epsilons
 from bruit.privacy.ledger import Ledger
+from bruit.privacy.network.theorem import Facts
 from bruit.result import Run
 from bruit.whole_files import write_whole
 
@@ -111,18 +111,13 @@ def spending(story: Story) -> Spending:
     return Spending(moments, np.array(rows).reshape(len(moments), run.n))
 
 
-def _charged(facts: Any, delta: float) -> Array:
-    """The local-DP epsilon of every peer; peers with the same lines are composed once."""
+def _charged(facts: Facts, delta: float) -> Array:
+    """The local-DP epsilon of every peer."""
     charge = charged_locally(facts)
-    if charge.counts is None:
-        distinct, back = np.unique(charge.energy, return_inverse=True)
-        return np.asarray(epsilons(np.sqrt(distinct), delta)[back.reshape(-1)], np.float64)
-    lines = np.concatenate([charge.energy[:, None], charge.counts], axis=1)
-    _, first, back = np.unique(lines, axis=0, return_index=True, return_inverse=True)
-    if len(first) > PROFILES:
+    if charge.counts is not None and charge.kinds() > PROFILES:
         raise ConfigError(f"more than {PROFILES} different spendings that are not Gaussian; ask for single peers with"
                           " `bruit epsilon`")  # fmt: skip
-    return np.array([charge.profile(int(u)).epsilon(delta) for u in first])[back.reshape(-1)]
+    return charge.epsilons(delta)
 
 
 def pairs(story: Story) -> Columns:

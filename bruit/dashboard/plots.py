@@ -72,7 +72,9 @@ class Plots:
         go, m = _plotly(), self._matrix()
         with np.errstate(divide="ignore"):
             shown = np.log10(m)
-        shown[~np.isfinite(shown)] = np.nan
+        top = np.max(shown, where=np.isfinite(shown), initial=0.0)
+        shown[np.isposinf(shown)] = top + 1  # no bound: above all that have one
+        shown[np.isneginf(shown)] = np.nan
         says = "of %{y}, seen by %{x}: loss %{customdata:.4g}<extra></extra>"
         figure = go.Figure(go.Heatmap(z=shown, customdata=m, colorscale=SCALE, hovertemplate=says,
                                       colorbar={"title": "log10 of the loss"}))  # fmt: skip
@@ -93,7 +95,8 @@ class Plots:
         texts[of] = f"{self.story.label(of)}: you"
         lines = go.Scatter(x=ends[..., 0].ravel(), y=ends[..., 1].ravel(), mode="lines", hoverinfo="skip",
                            line={"width": 0.5, "color": PALETTE[0]})  # fmt: skip
-        color = {"color": m[of], "colorscale": SCALE, "size": 9, "colorbar": {"title": "loss"}}
+        bounded = np.where(np.isinf(m[of]), 2 * np.max(m[of], where=np.isfinite(m[of]), initial=1.0), m[of])
+        color = {"color": bounded, "colorscale": SCALE, "size": 9, "colorbar": {"title": "loss"}}
         dots = go.Scatter(x=where[:, 0], y=where[:, 1], mode="markers", text=texts, hoverinfo="text", marker=color)
         you = go.Scatter(x=where[[of], 0], y=where[[of], 1], mode="markers", hoverinfo="skip",
                          marker={"symbol": "circle-open", "size": 16, "color": "black"})  # fmt: skip

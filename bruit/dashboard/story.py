@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError, PrivacyError
+from bruit.errors import ConfigError
 from bruit.graphs import Graph, from_edges
-from bruit.privacy.account import Accountant, Summary, charged_locally
-from bruit.privacy.accountants.gaussian import epsilons
-from bruit.privacy.guarantee import Guarantee, Status
+from bruit.privacy.account import Charge, Summary
+from bruit.privacy.guarantee import Guarantee
 from bruit.result import Run, load
 
 MOST_PEERS = 8192  # a matrix of all pairs is 8 bytes a pair
@@ -25,17 +24,6 @@ LARGEST_FINDING = 2**20  # bytes of attack.json or audit.json that are read
 FINDINGS = ("attack", "audit")
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class _Counted(Accountant):
-    """An accountant whose matrix of losses is known, so that the table does not compute it again."""
-
-    known: Any = None
-
-    def losses(self, status: Status = "proven", progress: Progress | None = None) -> Array:
-        found: Array = self.known
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +59,7 @@ class Story:
 
     def epsilons(self, losses: Array) -> Array:
         """The epsilon of each loss at the report's delta (gossip:DP-1); without noise any loss is infinite."""
-        z = self.summary.noise_multiplier
-        found = np.asarray(losses, np.float64)
-        if z > 0:
-            return epsilons(np.sqrt(found) / z, self.delta)
-        return np.where(np.isnan(found), np.nan, np.where(found > 0, np.inf, 0.0))
+        return Charge(np.asarray(losses, np.float64), self.summary.noise_multiplier).epsilons(self.delta)
 
     def label(self, peer: int) -> str:
         """A peer's number, with its name in the graph if it has one."""
@@ -105,17 +89,8 @@ def tell(run: Run, delta: float = 1e-6, progress: Progress | None = None, name: 
     if run.n > MOST_PEERS:
         raise ConfigError(f"a report shows all pairs of at most {MOST_PEERS} peers, found {run.n}; ask for single pairs"
                           " with `bruit epsilon`")  # fmt: skip
-    accountant = run.accountant()
-    losses, reason = None, "the releases are not Gaussian, so all pairs are charged alike: what local DP says"
-    if charged_locally(accountant.facts).counts is None:
-        try:
-            losses = accountant.losses(progress=progress)
-        except PrivacyError as error:
-            reason = str(error)
-    if losses is None:
-        return Story(name, run, delta, accountant.summary(delta), None, reason, folder)
-    counted = _Counted(accountant.facts, accountant.theorems, accountant.earlier, accountant.continued, losses)
-    return Story(name, run, delta, counted.summary(delta), losses, "", folder)
+    found = run.accountant().table(delta, progress=progress)
+    return Story(name, run, delta, found.summary, found.losses, found.reason, folder)
 
 
 def open_story(source: Run | str | Path, delta: float = 1e-6, progress: Progress | None = None) -> Story:

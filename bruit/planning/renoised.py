@@ -69,13 +69,12 @@ def _losses(graph: Graph, steps: int, every: bool) -> tuple[Array, bool]:
 
     run = rehearse(Renoised(TAU), graph, Gaussian(clip=0.5, sigma=1.0), steps)
     accountant = run.accountant()
-    theorem, _, _ = accountant.theorem()
-    if theorem is None:
+    if not accountant.applicable()[0]:
         raise PrivacyError(f"re-noised gossip has no theorem on {graph.name}; connect the graph")
     transitive = graph.group is not None and not every
     all_of_them = every or graph.n <= EXACT_PEERS
     observers = [0] if transitive else list(range(graph.n)) if all_of_them else _spread(graph)
-    columns = np.stack([theorem.losses(accountant.facts, (v,)) for v in observers], axis=1)
+    columns = np.stack([accountant.charge(v).loss for v in observers], axis=1)
     columns[observers, np.arange(len(observers))] = np.nan
     return columns, transitive or all_of_them
 

@@ -1,15 +1,19 @@
-"""The accountant: from facts and theorems to one honest answer about one pair, a coalition, or everybody.
+"""The accountant: from facts and theorems to one honest answer about one pair, a coalition, a group, or everybody.
 
-The default returns the best proven guarantee, else local DP, and says which and why. A theorem asked for by status
-"published" raises when its hypotheses fail. Asking what a peer learns about itself is refused. Protocols that share a
-ledger compose: Gaussian parts add their squared mu, others go through privacy loss distributions.
+There is one function from observers to numbers, `Accountant.charge`; pairs, tables, summaries, groups, reports and
+pages are read off its `Charge`. Several theorems may hold. Each is an upper bound of the same quantity, from public
+facts only, so for every peer the least of them is one too; it is taken, and the answer names the theorem it came from.
+If none holds, local DP is said, with the reasons. A theorem asked for by status "published" raises when its hypotheses
+fail. Asking what a peer learns about itself is refused. Protocols that share a ledger compose: Gaussian parts add their
+squared mu, others go through privacy loss distributions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -19,10 +23,18 @@ from bruit.privacy.accountants.gaussian import epsilons
 from bruit.privacy.composition import compose
 from bruit.privacy.events import Event, Exact, GaussianEvent, Mask
 from bruit.privacy.guarantee import Guarantee, Hypothesis, Status
-from bruit.privacy.network.theorem import Facts, Theorem
+from bruit.privacy.network.theorem import Facts, Theorem, out_of_reach
 from bruit.privacy.profile import EventsProfile, GaussianProfile, Profile, check_delta
 
 Observers = int | Iterable[int] | str | None
+Peers = int | Iterable[int] | None
+Progress = Callable[[int, int], None]
+Watching = tuple[int, ...] | Literal["each"] | None
+"""Whose view: some peers together, each peer by itself (all pairs at once), or everybody (None)."""
+
+_Holding = tuple[Theorem, tuple[Hypothesis, ...]]
+LOCAL, LOCAL_SPEC = "local DP: composition of the ledger's lines", "gossip:DP-8"
+RELEASED = Hypothesis("every release went through the door and its ledger line", checked=True)
 
 
 def observers_of(facts: Facts, seen_by: Observers) -> tuple[int, ...] | None:
@@ -31,72 +43,244 @@ def observers_of(facts: Facts, seen_by: Observers) -> tuple[int, ...] | None:
         return None
     if isinstance(seen_by, str):
         raise PrivacyError(f"seen_by is a peer, a set of peers or 'everybody', found {seen_by!r}")
-    chosen = {int(seen_by)} if isinstance(seen_by, int | np.integer) else {int(v) for v in seen_by}
+    return _chosen(facts, seen_by, "the set of observers is empty; name at least one peer, or 'everybody'")
+
+
+def _chosen(facts: Facts, peers: int | Iterable[int], empty: str) -> tuple[int, ...]:
+    chosen = {int(peers)} if isinstance(peers, int | np.integer) else {int(v) for v in peers}
     if not chosen:
-        raise PrivacyError("the set of observers is empty; name at least one peer, or 'everybody'")
+        raise PrivacyError(empty)
     for v in chosen:
-        _known(facts, v)
+        if not 0 <= v < facts.n:
+            raise PrivacyError(f"there is no peer {v}: the peers are 0..{facts.n - 1}")
     return tuple(sorted(chosen))
-
-
-def _known(facts: Facts, peer: int) -> None:
-    if not 0 <= peer < facts.n:
-        raise PrivacyError(f"there is no peer {peer}: the peers are 0..{facts.n - 1}")
 
 
 @dataclass(frozen=True, eq=False)
 class Charge:
-    """What a view costs every peer: an exact Gaussian part and releases of other kinds.
+    """What views cost every peer: the only carrier of numbers between theorems and answers.
 
-    energy[u] = mu**2 = m(u) / z**2, infinite for a read without noise; counts[u, k] releases of events[k]."""
+    Row u is a Gaussian pair of squared mu `energy[u]` = loss[u] / unit**2, composed with counts[u, k] releases of
+    events[k], whose noise is of other kinds. A loss is in units of one release with noise multiplier `unit`; it is
+    infinite for what is seen without noise while others have some. Without any noise the unit is 0 and every loss above
+    0 costs infinitely much. `loss` is a row of numbers for one view, or a matrix whose column v is the view of v alone.
+    """
 
-    energy: Array  # (n,)
+    loss: Array  # (n,) or (n, n)
+    unit: float
     events: tuple[Event, ...] = ()
     counts: Ints | None = None  # (n, events)
 
-    def profile(self, peer: int) -> Profile:
-        others: list[Profile] = [GaussianProfile(math.sqrt(self.energy[peer]))]
+    @property
+    def energy(self) -> Array:
+        """mu**2 of the Gaussian part."""
+        return rescaled(self.loss, self.unit, 1.0)
+
+    def scaled(self, factor: float) -> Charge:
+        """The same views with all Gaussian noise multiplied by the factor."""
         if self.counts is not None:
-            counted = zip(self.events, self.counts[peer].tolist(), strict=True)
-            others.append(EventsProfile(tuple((event, count) for event, count in counted if count)))
-        return compose(others)
+            raise PrivacyError(f"only Gaussian noise is scaled here, found {_kinds(self.events)}")
+        return Charge(self.loss, factor * self.unit)
+
+    def plus(self, other: Charge) -> Charge:
+        """Both, the other one later: losses are told in its unit, if it has one."""
+        unit = other.unit if other.unit > 0 else self.unit
+        loss = rescaled(self.loss, self.unit, unit) + rescaled(other.loss, other.unit, unit)
+        parts = [(part.events, part.counts) for part in (self, other) if part.counts is not None]
+        counts = np.concatenate([counts for _, counts in parts if counts is not None], axis=1) if parts else None
+        return Charge(loss, unit, tuple(event for events, _ in parts for event in events), counts)
+
+    def group(self, members: tuple[int, ...]) -> Charge:
+        """One row: all members change their data at once, one after the other, so that their mu add up."""
+        loss = float(np.sqrt(self.loss[list(members)]).sum()) ** 2
+        return Charge(np.array([loss]), self.unit)
+
+    def profile(self, row: int) -> Profile:
+        """Of one peer in one view."""
+        parts: list[Profile] = [GaussianProfile(math.sqrt(self.energy[row]))]
+        if self.counts is not None:
+            counted = zip(self.events, self.counts[row].tolist(), strict=True)
+            parts.append(EventsProfile(tuple((event, count) for event, count in counted if count)))
+        return compose(parts)
+
+    def epsilons(self, delta: float) -> Array:
+        """The epsilon of every entry; equal rows of noise that is not Gaussian are composed once  # as `loss`."""
+        if self.counts is None:
+            return epsilons(np.sqrt(self.energy), delta)
+        _, first, back = self._distinct()
+        return np.array([self.profile(int(u)).epsilon(delta) for u in first])[back]
+
+    def kinds(self) -> int:
+        """How many different rows there are."""
+        return len(np.unique(self.loss)) if self.counts is None else len(self._distinct()[1])
+
+    def _distinct(self) -> tuple[Array, Ints, Ints]:
+        if self.counts is None or self.loss.ndim > 1:
+            raise _not_gaussian(self.events)
+        lines = np.concatenate([self.energy[:, None], self.counts], axis=1)
+        rows, first, back = np.unique(lines, axis=0, return_index=True, return_inverse=True)
+        return rows, first, back.reshape(-1)
 
     def worst(self, peers: Ints, delta: float) -> int:
         """The peer with the largest epsilon: within equal counts, the one with the largest energy."""
         if self.counts is None or not len(peers):
-            return int(peers[np.argmax(self.energy[peers])]) if len(peers) else 0
+            return int(peers[np.argmax(self.loss[peers])]) if len(peers) else 0
         groups: dict[tuple[int, ...], int] = {}
         for u in peers.tolist():
             key = tuple(self.counts[u].tolist())
-            if key not in groups or self.energy[groups[key]] < self.energy[u]:
+            if key not in groups or self.loss[groups[key]] < self.loss[u]:
                 groups[key] = u
         return max(groups.values(), key=lambda u: self.profile(u).epsilon(delta))
 
-    def plus(self, other: Charge) -> Charge:
-        parts = [part for part in (self, other) if part.counts is not None]
-        counts = np.concatenate([part.counts for part in parts if part.counts is not None], axis=1) if parts else None
-        return Charge(self.energy + other.energy, tuple(e for part in parts for e in part.events), counts)
+    def told(self) -> Array:
+        """Losses in local-DP units: where noise is not Gaussian but of one kind, releases; else nan  # as `loss`."""
+        if self.counts is None:
+            return self.loss
+        if len(self.events) == 1 and not np.nan_to_num(self.loss).any():
+            releases = self.counts[:, 0].astype(np.float64)
+            return np.asarray(np.broadcast_to(releases[:, None] if self.loss.ndim > 1 else releases, self.loss.shape))
+        return np.full(self.loss.shape, np.nan)
+
+
+def rescaled(loss: Array, unit: float, to: float) -> Array:
+    """The same squared mu told in another unit: loss (to / unit)**2. Without noise (unit 0) any loss is infinite."""
+    if unit == to:
+        return loss
+    if unit == 0:
+        return np.where(loss > 0, np.inf, loss)
+    with np.errstate(invalid="ignore"):
+        found = loss * (to / unit) ** 2
+    return np.where(loss == 0, 0.0, found)
+
+
+def _kinds(events: Sequence[Event]) -> str:
+    return ", ".join(str(event) for event in events)
+
+
+def _not_gaussian(events: Sequence[Event]) -> PrivacyError:
+    return PrivacyError(f"losses of pairs are for Gaussian noise, and the ledger holds {_kinds(events)}; ask for the"
+                        " epsilon of one pair")  # fmt: skip
+
+
+def unit_of(facts: Facts) -> float:
+    """The noise multiplier that losses are told in: that of the release with the most noise, or of the mechanism if
+    nobody released with noise of its own; 0 without noise."""
+    known = [event.noise_multiplier for event in facts.ledger.events if isinstance(event, GaussianEvent)]
+    return max(known) if known else facts.sigma / (2 * facts.clip)
 
 
 def charged_locally(facts: Facts) -> Charge:
     """Everything each peer ever released, seen by everybody, from its ledger lines (gossip:DP-8)."""
-    counts, energy = facts.ledger.counts(), np.zeros(facts.n)
-    others = []
+    counts, unit = facts.ledger.counts(), unit_of(facts)
+    loss, others = np.zeros(facts.n), []
     for k, event in enumerate(facts.ledger.events):
         if isinstance(event, GaussianEvent):
-            with np.errstate(divide="ignore"):
-                energy += np.where(counts[:, k] > 0, counts[:, k] / np.float64(event.noise_multiplier) ** 2, 0.0)
+            loss += rescaled(counts[:, k].astype(np.float64), event.noise_multiplier, unit)
         elif isinstance(event, Exact):
-            energy[counts[:, k] > 0] = np.inf
+            loss += rescaled(counts[:, k].astype(np.float64), 0.0, unit)
         elif not isinstance(event, Mask):
             others.append(k)
     events = tuple(facts.ledger.events[k] for k in others)
-    return Charge(energy, events, counts[:, others] if others else None)
+    return Charge(loss, unit, events, counts[:, others] if others else None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What one theorem, or local DP (None), says about some views of one protocol."""
+
+    facts: Facts
+    charge: Charge
+    theorem: Theorem | None
+    hypotheses: tuple[Hypothesis, ...]
+    why: tuple[str, ...] = ()  # no theorem speaks
+
+    @property
+    def title(self) -> str:
+        return LOCAL if self.theorem is None else self.theorem.title
+
+    @property
+    def spec(self) -> str:
+        return LOCAL_SPEC if self.theorem is None else self.theorem.spec
+
+    @property
+    def status(self) -> Status:
+        return "proven" if self.theorem is None else self.theorem.status
+
+    def notes(self, observers: tuple[int, ...] | None) -> tuple[str, ...]:
+        told = () if self.theorem is None or observers is None else self.theorem.notes(self.facts, observers)
+        return (*self.why, *told)
+
+    def seen(self, observers: tuple[int, ...] | None) -> str:
+        if self.theorem is None or observers is None:
+            return f"all {int(self.facts.releases().sum())} releases of all peers, as if they were published"
+        return self.theorem.seen(self.facts, observers)
+
+    def advice(self, observers: tuple[int, ...] | None) -> tuple[str, ...]:
+        if self.theorem is None or observers is None:
+            return ("release less often",)
+        return self.theorem.advice(self.facts, observers)
+
+    def group(self, members: tuple[int, ...], observers: tuple[int, ...] | None) -> Charge:
+        """One row for all members at once: the least of what the theorem knows of groups, of what the members' own
+        charges add up to, and of all their releases (independent, so that squared mu add up)."""
+        local = charged_locally(self.facts)
+        chosen = list(members)
+        counts = None if local.counts is None else local.counts[chosen].sum(axis=0, keepdims=True)
+        released = Charge(local.loss[chosen].sum(keepdims=True), local.unit, local.events, counts)
+        if counts is not None or self.theorem is None or observers is None or self.charge.counts is not None:
+            return released
+        known = self.theorem.joint(self.facts, members, observers)
+        losses = [self.charge.group(members).loss[0], released.loss[0] if self.status == "proven" else math.inf]
+        if known is not None:
+            losses.append(float(rescaled(np.array(known), self.theorem.unit(self.facts), local.unit)))
+        return Charge(np.array([min(losses)]), local.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Phase:
+    """The answers about one protocol, and the least of them, entry by entry."""
+
+    answers: tuple[_Answer, ...]
+    charge: Charge
+    which: Ints | None  # as the charge's loss: the answer each entry came from; None: all from the first
+
+    def by(self, entry: tuple[int, ...]) -> _Answer:
+        return self.answers[0 if self.which is None else int(self.which[entry])]
+
+
+def _least(answers: tuple[_Answer, ...], delta: float) -> _Phase:
+    """For every peer the answer that costs it least; the first one among equals."""
+    best = answers[0].charge
+    if len(answers) == 1:
+        return _Phase(answers, best, None)
+    if all(answer.charge.counts is None for answer in answers):
+        which = np.zeros(best.loss.shape, np.int64)
+        loss = best.loss
+        for k, answer in enumerate(answers[1:], 1):
+            lower = answer.charge.loss < loss
+            loss, which = np.where(lower, answer.charge.loss, loss), np.where(lower, k, which)
+        return _Phase(answers, Charge(loss, best.unit), which)
+    which = np.argmin([answer.charge.epsilons(delta) for answer in answers], axis=0)
+    rows, events, counts = np.zeros_like(best.loss), list[Event](), []
+    for k, answer in enumerate(answers):
+        rows[which == k] = answer.charge.loss[which == k]
+        if answer.charge.counts is not None:
+            events += answer.charge.events
+            counts.append(np.where((which == k)[:, None], answer.charge.counts, 0))
+    return _Phase(answers, Charge(rows, best.unit, tuple(events), np.concatenate(counts, axis=1)), which)
+
+
+def _summed(phases: Sequence[_Phase]) -> Charge:
+    """All protocols together."""
+    charge = phases[0].charge
+    for phase in phases[1:]:
+        charge = charge.plus(phase.charge)
+    return charge
 
 
 @dataclass(frozen=True)
 class Accountant:
-    """Answers about one protocol; `theorems` come from its algorithm, sharpest first.
+    """Answers about one protocol; `theorems` come from its algorithm, those to be preferred among equals first.
 
     `earlier` is the protocol that ran before in the same ledger. When this one went on from its hidden states
     (`continued`), knowing the later messages is knowing more about the earlier ones: the earlier protocol is then
@@ -108,219 +292,203 @@ class Accountant:
     earlier: Accountant | None = None
     continued: bool = False
 
-    def theorem(self, status: Status = "proven") -> tuple[Theorem | None, tuple[Hypothesis, ...], tuple[str, ...]]:
-        """The first theorem of that status whose hypotheses hold, with the reasons why others do not."""
-        refused: list[str] = []
-        if self.facts.missed:
-            refused.append(f"{self.facts.missed} exchanges were missed or made up for later, so the views are not"
-                           " those of the agreed protocol; they are charged as local DP")  # fmt: skip
-            if status == "proven":
-                return None, (), tuple(refused)
-        if self.facts.unequal:
-            refused.append("peers add noise of different sizes, and the theorems on views are about equal noise; every"
-                           " release is charged as local DP")  # fmt: skip
-            if status == "proven":
-                return None, (), tuple(refused)
+    def applicable(self, status: Status = "proven") -> tuple[list[_Holding], tuple[str, ...]]:
+        """The theorems of that status whose hypotheses hold, with these, and the reasons why others do not."""
+        why = out_of_reach(self.facts)
+        refused, found = [why] if why else [], []
         for theorem in self.theorems:
-            if theorem.status != status:
+            if theorem.status != status or why:
                 continue
             try:
-                return theorem, theorem.check(self.facts), tuple(refused)
+                found.append((theorem, theorem.check(self.facts)))
             except PrivacyError as error:
                 refused.append(f"{theorem.title} ({theorem.spec}) does not apply: {error}")
-        if status != "proven":
+        if status != "proven" and not found:
             raise PrivacyError("; ".join(refused) or f"no {status} formula is known for this algorithm")
-        return None, (), tuple(refused)
+        return found, tuple(refused)
 
-    def guarantee(self, of: int | None = None, seen_by: Observers = None, delta: float = 1e-6,
+    def theorem(self, status: Status = "proven") -> tuple[Theorem | None, tuple[Hypothesis, ...], tuple[str, ...]]:
+        """The first theorem of that status whose hypotheses hold, with the reasons why others do not."""
+        found, refused = self.applicable(status)
+        return (*found[0], refused) if found else (None, (), refused)
+
+    def charge(self, seen_by: Observers = None, delta: float = 1e-6, status: Status = "proven") -> Charge:
+        """What the joint view of the observers costs every peer: all answers are read off this.
+
+        Observers' own rows mean nothing. Statements that hold but for some probability use up a part of delta."""
+        check_delta(delta)
+        return _summed(self._phases(observers_of(self.facts, seen_by), status, delta))
+
+    def charges(self, delta: float = 1e-6, status: Status = "proven", progress: Progress | None = None) -> Charge:
+        """The same for all peers as single observers at once: column v is `charge(v)`, by what theorems know of whole
+        matrices; the diagonal is nan."""
+        check_delta(delta)
+        return _summed(self._phases("each", status, delta, progress))
+
+    def guarantee(self, of: Peers = None, seen_by: Observers = None, delta: float = 1e-6,
                   status: Status = "proven") -> Guarantee:  # fmt: skip
-        """What `seen_by` could have learned about `of` (the worst peer by default)."""
-        if of is not None:
-            _known(self.facts, of)
+        """What `seen_by` could have learned about `of`: the worst peer by default; about several peers, when all of
+        them change their data at once (gossip:MUF-12)."""
+        members = None if of is None else _chosen(self.facts, of, "the group is empty; name at least one peer")
         observers = observers_of(self.facts, seen_by)
-        if observers is not None and of in observers:
-            raise PrivacyError(f"peer {of} is among the observers {list(observers)}: nobody has secrets from oneself")
+        watched = sorted(set(members or ()) & set(observers or ()))
+        if watched:
+            raise PrivacyError(f"peer {watched[0]} is among the observers {list(observers or ())}: nobody has secrets"
+                               " from oneself")  # fmt: skip
         check_delta(delta)
         phases = self._phases(observers, status, delta)
+        if members is not None and len(members) > 1:
+            return self._of_group(phases, members, observers, delta)
         charge = _summed(phases)
         peers = np.setdiff1d(np.arange(self.facts.n), observers or ())
-        chosen = charge.worst(peers, delta) if of is None else of
-        nobody = of is None and not len(peers)
-        return self._stated(phases, charge, observers, of, chosen, nobody)
+        row = charge.worst(peers, delta) if members is None else members[0]
+        nobody = members is None and not len(peers)
+        named = "the worst peer" if members is None else f"peer {row}"
+        return self._stated([phase.by((row,)) for phase in phases], _one(charge, row, nobody), observers, named)
+
+    def _of_group(self, phases: Sequence[_Phase], members: tuple[int, ...], observers: tuple[int, ...] | None,
+                  delta: float) -> Guarantee:  # fmt: skip
+        chosen = []
+        for phase in phases:
+            rows = [answer.group(members, observers) for answer in phase.answers]
+            best = min(range(len(rows)), key=lambda k: rows[k].profile(0).epsilon(delta))  # noqa: B023
+            chosen.append((phase.answers[best], rows[best]))
+        charge = chosen[0][1]
+        for _, row in chosen[1:]:
+            charge = charge.plus(row)
+        named = f"peers {', '.join(map(str, members))} together"
+        notes = ("all members may change their data at once and in any direction (gossip:MUF-12)",)
+        return self._stated([answer for answer, _ in chosen], charge, observers, named, notes)
 
     def learned(self, seen_by: Observers, delta: float = 1e-6, status: Status = "proven") -> Array:
         """Epsilon of every peer in the joint view of the observers, who are nan themselves  # (n,)."""
-        observers = observers_of(self.facts, seen_by)
-        check_delta(delta)
-        charge = _summed(self._phases(observers, status, delta))
-        if charge.counts is None:
-            found = epsilons(np.sqrt(charge.energy), delta)
-        else:
-            found = np.array([charge.profile(u).epsilon(delta) for u in range(self.facts.n)])
-        found[list(observers or ())] = np.nan
+        found = self.charge(seen_by, delta, status).epsilons(delta)
+        found[list(observers_of(self.facts, seen_by) or ())] = np.nan
         return found
 
-    def _stated(self, phases: list[_Answer], charge: Charge, observers: tuple[int, ...] | None, of: int | None,
-                chosen: int, nobody: bool) -> Guarantee:  # fmt: skip
-        last = phases[-1]
-        single = len(phases) == 1
-        multipliers = {part.multiplier for part in phases if part.count}
-        z = multipliers.pop() if len(multipliers) == 1 else 0.0
-        energy = float(charge.energy[chosen])
-        loss = energy * z**2 if 0 < z < math.inf and energy < math.inf else math.nan
-        if charge.counts is None and energy in (0.0, math.inf):
-            seen = sum(part.count for part in phases) if z == 0 else math.inf
-            loss = 0.0 if energy == 0 else seen
-        titles = "; then ".join(f"{part.title} ({part.spec})" for part in phases)
+    def _stated(self, answers: Sequence[_Answer], charge: Charge, observers: tuple[int, ...] | None, of: str,
+                more: tuple[str, ...] = ()) -> Guarantee:  # fmt: skip
+        """The statement about the one row of the charge, by these answers, one for each protocol."""
+        last, single = answers[-1], len(answers) == 1
+        titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
+        plain = charge.counts is None and 0 < charge.unit < math.inf
         return Guarantee(
             last.title if single else f"composition of {titles}", last.spec if single else "gossip:DP-5", last.status,
-            self.facts.level, "the worst peer" if of is None else f"peer {of}", _named(observers),
-            tuple(dict.fromkeys(h for part in phases for h in part.hypotheses)),
-            GaussianProfile(0.0) if nobody else charge.profile(chosen), 0.0 if nobody else loss,
-            z if 0 < z < math.inf else 0.0, tuple(note for part in phases for note in part.notes),
-            "; then ".join(part.seen for part in phases if part.seen),
-            tuple(dict.fromkeys(text for part in phases for text in part.advice)),
+            self.facts.level, of, _named(observers),
+            tuple(dict.fromkeys(h for answer in answers for h in answer.hypotheses)),
+            charge.profile(0), float(charge.told()[0]), charge.unit if plain else 0.0,
+            (*(note for answer in answers for note in answer.notes(observers)), *more),
+            "; then ".join(answer.seen(observers) for answer in answers),
+            tuple(dict.fromkeys(text for answer in answers for text in answer.advice(observers))),
         )  # fmt: skip
 
-    def _phases(self, observers: tuple[int, ...] | None, status: Status, delta: float,
-                opened: bool = False) -> list[_Answer]:  # fmt: skip
-        """One answer per protocol, the earliest first."""
-        before: list[_Answer] = []
+    def _phases(self, watching: Watching, status: Status, delta: float, progress: Progress | None = None,
+                opened: bool = False) -> list[_Phase]:  # fmt: skip
+        """The answers about each protocol, the earliest first."""
+        before: list[_Phase] = []
         if self.earlier is not None:
             hidden = self.continued and not self.earlier.ends_known(status)
-            before = self.earlier._phases(observers, status, delta / 2, hidden)
-        if observers is None or opened:
+            before = self.earlier._phases(watching, status, delta / 2, None, hidden)
+        if watching is None or opened:
             why = ("the next protocol went on from its hidden states, so all its releases count as seen",)
-            return [*before, self._local(why if opened and observers is not None else ())]
-        theorem, hypotheses, refused = self.theorem(status)
-        if theorem is None:
-            return [*before, self._local(refused or ("no theorem on views is known for this algorithm",))]
-        charge, z = self._charged(theorem, observers, delta / 2)
-        releases = self.facts.releases()
-        notes = refused + theorem.notes(self.facts, observers)
-        return [*before, _Answer(
-            charge, theorem.title, theorem.spec, theorem.status, hypotheses, notes,
-            theorem.seen(self.facts, observers), theorem.advice(self.facts, observers), z,
-            float(releases.max(initial=0)),
-        )]  # fmt: skip
+            return [*before, _least((self._local(watching, why if opened and watching is not None else ()),), delta)]
+        found, refused = self.applicable(status)
+        if not found:
+            told = refused or ("no theorem on views is known for this algorithm",)
+            return [*before, _least((self._local(watching, told),), delta)]
+        answers: list[_Answer] = []
+        for theorem, hypotheses in found:
+            charge = self._charged(theorem, watching, delta / 2, progress)
+            answers.append(_Answer(self.facts, charge, theorem, hypotheses, refused))
+            if status != "proven" or charge.counts is None and theorem.sharp(self.facts):
+                break
+        return [*before, _least(tuple(answers), delta)]
 
-    def _charged(self, theorem: Theorem, observers: tuple[int, ...], delta: float) -> tuple[Charge, float]:
-        """What the theorem says the view costs, using up at most delta for events, and the noise multiplier that losses
-        are measured in (0: there are none). A proven loss is never above that of the most exposed peer before all."""
-        counted = theorem.events(self.facts, observers, delta)
-        if counted is not None:
-            return Charge(np.zeros(self.facts.n), *counted), 0.0
-        losses, z = theorem.losses(self.facts, observers), theorem.unit(self.facts)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            energy = np.where(losses > 0, losses / np.float64(z) ** 2, 0.0)
-        if theorem.status == "proven":
-            energy = np.minimum(energy, charged_locally(self.facts).energy.max(initial=0.0))
-        return Charge(energy), z
+    def _charged(self, theorem: Theorem, watching: tuple[int, ...] | Literal["each"], delta: float,
+                 progress: Progress | None) -> Charge:  # fmt: skip
+        """What the theorem says the view costs, using up at most delta for events. A proven loss of a peer is never
+        above that of all its releases, seen by everybody (gossip:DP-8)."""
+        local = charged_locally(self.facts)
+        if watching == "each":
+            losses = theorem.matrix(self.facts, progress)
+        else:
+            counted = theorem.events(self.facts, watching, delta)
+            if counted is not None:
+                return Charge(np.zeros(self.facts.n), local.unit, *counted)
+            losses = theorem.losses(self.facts, watching)
+        losses = rescaled(losses, theorem.unit(self.facts), local.unit)
+        if theorem.status == "proven" and local.counts is None:
+            losses = np.minimum(losses, local.loss if losses.ndim == 1 else local.loss[:, None])
+        return Charge(losses, local.unit)
 
     def ends_known(self, status: Status) -> bool:
-        """Whether its last states are a function of what every observer saw."""
-        theorem, _, _ = self.theorem(status)
-        return theorem is not None and theorem.ends_known(self.facts)
+        """Whether its last states are a function of what every observer saw: a fact, whichever theorem is used."""
+        return any(theorem.ends_known(self.facts) for theorem, _ in self.applicable(status)[0])
 
-    def _local(self, notes: tuple[str, ...] = ()) -> _Answer:
-        charge, releases = charged_locally(self.facts), self.facts.releases()
-        kinds = {e.noise_multiplier for e in self.facts.ledger.events if isinstance(e, GaussianEvent)}
-        z = kinds.pop() if len(kinds) == 1 and charge.counts is None else 0.0
-        hypotheses = (Hypothesis("every release went through the door and its ledger line", checked=True),)
-        total = int(releases.sum())
-        return _Answer(
-            charge, "local DP: composition of the ledger's lines", "gossip:DP-8", "proven", hypotheses, notes,
-            f"all {total} releases of all peers, as if they were published", ("release less often",), z,
-            float(releases.max(initial=0)),
-        )  # fmt: skip
+    def _local(self, watching: Watching, why: tuple[str, ...] = ()) -> _Answer:
+        charge = charged_locally(self.facts)
+        if watching == "each":
+            pairs = np.repeat(charge.loss[:, None], self.facts.n, axis=1)
+            np.fill_diagonal(pairs, np.nan)
+            charge = Charge(pairs, charge.unit, charge.events, charge.counts)
+        return _Answer(self.facts, charge, None, (RELEASED,), why)
 
-    def losses(self, status: Status = "proven", progress: Callable[[int, int], None] | None = None) -> Array:
+    def losses(self, status: Status = "proven", progress: Progress | None = None) -> Array:
         """m[u, v]: loss of u in the view of v in local-DP units, diagonal nan; local DP if no theorem holds.
 
         The unit is one release of this protocol; earlier ones are converted by their noise multipliers."""
-        if self.earlier is None:
-            theorem = self.theorem(status)[0]
-            if theorem is not None:
-                return theorem.matrix(self.facts, progress)
-            m = np.repeat(self.facts.releases().astype(np.float64)[:, None], self.facts.n, axis=1)
-        else:
-            energy = self._energies(status, progress, False)
-            with np.errstate(invalid="ignore"):
-                m = np.where(energy > 0, energy * self._unit(status) ** 2, 0.0)
+        return self._told(self.charges(status=status, progress=progress))
+
+    def _told(self, charge: Charge) -> Array:
+        m = charge.told()
+        if self.facts.n > 1 and np.isnan(m).all():
+            raise _not_gaussian(charge.events)
+        if m is not charge.loss:
+            m = m.copy()
         np.fill_diagonal(m, np.nan)
         return m
 
-    def _unit(self, status: Status) -> float:
-        """The noise multiplier that losses of pairs are told in."""
-        kinds = {e.noise_multiplier for e in self.facts.ledger.events if isinstance(e, GaussianEvent)}
-        hidden = not kinds and self.facts.ledger.has_exact()  # by noise that others add
-        theorem = self.theorem(status)[0] if len(kinds) > 1 or hidden else None
-        if len(kinds) == 1 or theorem is not None:
-            return kinds.pop() if theorem is None else theorem.unit(self.facts)
-        return 1.0 if kinds or self.earlier is not None else 0.0
-
-    def _energies(self, status: Status, progress: Callable[[int, int], None] | None, opened: bool) -> Array:
-        """mu**2 of every pair  # (n, n)."""
-        n = self.facts.n
-        total = np.zeros((n, n))
-        if self.earlier is not None:
-            total += self.earlier._energies(status, None, self.continued and not self.earlier.ends_known(status))
-        theorem = None if opened else self.theorem(status)[0]
-        if theorem is None:
-            charge = charged_locally(self.facts)
-            if charge.counts is not None:
-                kinds = ", ".join(str(event) for event in charge.events)
-                raise PrivacyError(f"losses of pairs are for Gaussian noise, and the ledger holds {kinds}; ask for the"
-                                   " epsilon of one pair")  # fmt: skip
-            return total + charge.energy[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            m = theorem.matrix(self.facts, progress)
-            return total + np.where(m > 0, m / np.float64(theorem.unit(self.facts)) ** 2, 0.0)
-
-    def summary(self, delta: float = 1e-6, status: Status = "proven",
-                progress: Callable[[int, int], None] | None = None) -> Summary:  # fmt: skip
-        """Worst, typical and mean pair, and what local DP alone would say."""
+    def table(self, delta: float = 1e-6, status: Status = "proven", progress: Progress | None = None) -> Table:
+        """All pairs: their losses, and the worst, typical and mean of them beside what local DP alone would say."""
         everybody = self.guarantee(None, None, delta)
-        theorem, hypotheses, refused = self.theorem(status)
-        parts = self._phases(None, status, delta)
-        z = self._unit(status)
-        if any(part.charge.counts is not None for part in parts):  # not Gaussian: all pairs are charged alike
-            theorem, hypotheses = None, everybody.hypotheses
-            table, known = np.full(3, float(everybody.epsilon(delta))), (everybody.loss,) * 3
-        else:
-            known = _three(self.losses(status, progress))
-            three = np.array(known)
-            table = epsilons(np.sqrt(three) / z, delta) if z > 0 else np.where(three > 0, np.inf, 0.0)
-        title, spec = (theorem.title, theorem.spec) if theorem is not None else (everybody.theorem, everybody.spec)
-        return Summary(
-            title, spec, status, self.facts.level, delta, z, known,
-            (float(table[0]), float(table[1]), float(table[2])),
-            float(everybody.epsilon(delta)), everybody.loss, hypotheses or everybody.hypotheses, refused,
+        refused = self.applicable(status)[1]
+        if any(phase.charge.counts is not None for phase in self._phases(None, status, delta)):
+            why = "the releases are not Gaussian, so all pairs are charged alike: what local DP says"
+            return Table(self._alike(everybody, delta, status, refused), None, why)
+        phases = self._phases("each", status, delta, progress)
+        charge = _summed(phases)
+        m = self._told(charge)
+        known = _three(m)
+        table = Charge(np.array(known), charge.unit).epsilons(delta).tolist()
+        place = None if self.facts.n < 2 else tuple(int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))
+        answers = [phase.answers[0] if place is None else phase.by(place) for phase in phases]
+        titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
+        single = len(answers) == 1
+        summary = Summary(
+            answers[0].title if single else f"composition of {titles}", answers[0].spec if single else "gossip:DP-5",
+            answers[-1].status, self.facts.level, delta, charge.unit, known, (table[0], table[1], table[2]),
+            float(everybody.epsilon(delta)), everybody.loss,
+            tuple(dict.fromkeys(h for answer in answers for h in answer.hypotheses)), refused,
         )  # fmt: skip
+        return Table(summary, m, "")
+
+    def _alike(self, everybody: Guarantee, delta: float, status: Status, refused: tuple[str, ...]) -> Summary:
+        """Noise that is not Gaussian: every pair is charged as if everybody looked on."""
+        epsilon, loss = float(everybody.epsilon(delta)), everybody.loss
+        return Summary(everybody.theorem, everybody.spec, status, self.facts.level, delta, 0.0, (loss,) * 3,
+                       (epsilon,) * 3, epsilon, loss, everybody.hypotheses, refused)  # fmt: skip
+
+    def summary(self, delta: float = 1e-6, status: Status = "proven", progress: Progress | None = None) -> Summary:
+        """Worst, typical and mean pair, and what local DP alone would say."""
+        return self.table(delta, status, progress).summary
 
 
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """What one protocol says about a view."""
-
-    charge: Charge
-    title: str
-    spec: str
-    status: Status
-    hypotheses: tuple[Hypothesis, ...]
-    notes: tuple[str, ...]
-    seen: str
-    advice: tuple[str, ...]
-    multiplier: float
-    count: float
-
-
-def _summed(phases: list[_Answer]) -> Charge:
-    """All protocols together."""
-    charge = phases[0].charge
-    for phase in phases[1:]:
-        charge = charge.plus(phase.charge)
-    return charge
+def _one(charge: Charge, row: int, nobody: bool) -> Charge:
+    """One row of a charge; nothing at all if there is nobody left to learn about."""
+    if nobody:
+        return Charge(np.zeros(1), charge.unit)
+    counts = None if charge.counts is None else charge.counts[row : row + 1]
+    return Charge(charge.loss[row : row + 1], charge.unit, charge.events, counts)
 
 
 def _named(observers: tuple[int, ...] | None) -> str:
@@ -353,3 +521,12 @@ class Summary:
     local_loss: float
     hypotheses: tuple[Hypothesis, ...]
     refused: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """All pairs of a run and their summary; `losses` is None where pairs have none of their own, for the `reason`."""
+
+    summary: Summary
+    losses: Array | None  # (n, n)
+    reason: str

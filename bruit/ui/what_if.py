@@ -21,6 +21,7 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.graphs import graph as named
+from bruit.privacy.account import Charge
 
 MOST_PEERS, MOST_STEPS = 256, 50  # what is answered within a second
 SPREAD = 0.25  # variance of values in [0, 1], at most
@@ -82,8 +83,8 @@ def answer(asked: WhatIf) -> dict[str, Any]:
     """All that the page draws, as plain data."""
     graph = asked.graph()
     watching = sorted({v for v in asked.observers if 0 <= v < graph.n}) or [0]
-    losses = np.array(_losses(graph.name, tuple(watching), asked.steps))
-    epsilons = _epsilons(losses, asked)
+    charge = _charge(graph.name, tuple(watching), asked.steps).scaled(asked.noise)
+    losses, epsilons = charge.loss, charge.epsilons(asked.delta)
     away = np.min([graph.distances(v) for v in watching], axis=0)
     others = np.setdiff1d(np.arange(graph.n), watching)
     known = list(_computable(graph.name, tuple(watching), asked.steps))
@@ -136,21 +137,16 @@ def _places(name: str) -> list[list[float]]:
 
 
 @lru_cache(maxsize=64)
-def _losses(name: str, watching: tuple[int, ...], steps: int) -> tuple[float, ...]:
-    """Whatever the noise: dragging it asks for nothing new."""
-    from bruit.privacy.network.krylov import leverage
+def _charge(name: str, watching: tuple[int, ...], steps: int) -> Charge:
+    """What the accountant charges with noise multiplier 1, whatever the noise: dragging it asks for nothing new.
 
-    graph = _drawn(name)
-    return tuple(leverage(graph, watching, steps).loss.tolist()) if steps else (0.0,) * graph.n
+    Accelerated gossip shows the same on one fixed graph (gossip:MUF-2)."""
+    from bruit.algorithms.averaging import Averaging
+    from bruit.experiment import rehearse
+    from bruit.mechanisms import Gaussian
 
-
-def _epsilons(losses: Array, asked: WhatIf) -> Array:
-    from bruit.privacy.accountants.gaussian import epsilon_of
-
-    levels, place = np.unique(losses, return_inverse=True)
-    told = [0.0 if m == 0 else math.inf if not asked.noise else epsilon_of(math.sqrt(m) / asked.noise, asked.delta)
-            for m in levels]  # fmt: skip
-    return np.array(told)[place.ravel()]
+    unit = Gaussian(clip=0.5, sigma=1.0)
+    return rehearse(Averaging(), _drawn(name), unit, steps).accountant().charge(watching)
 
 
 @lru_cache(maxsize=64)

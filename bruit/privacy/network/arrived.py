@@ -9,7 +9,7 @@ In another component of the graph nothing ever arrives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -31,10 +31,11 @@ class Arrived(Theorem):
 
     title: ClassVar[str] = "composition of the releases that reached the observers, given the wake-ups"
     spec: ClassVar[str] = "perso:PERSO-9"
+    about: tuple[str, ...] = field(default=("model-propagation", "personalized"), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
-        if not isinstance(facts.graph, Graph):
-            raise PrivacyError("releases are followed over one fixed graph, found a sequence; local DP holds")
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
+        if facts.fixed_graph() is None:
+            raise PrivacyError("releases are followed over one fixed graph without failures; local DP holds")
         if np.any(facts.meetings.a != facts.meetings.b):
             raise PrivacyError("releases are followed from wake-up to wake-up, found meetings of two; local DP holds")
         woken = np.bincount(facts.meetings.a, minlength=facts.n)
@@ -52,9 +53,9 @@ class Arrived(Theorem):
 
     def _arrived(self, facts: Facts, observers: tuple[int, ...]) -> Bools:
         """Which ledger lines reached the observers  # (lines,)."""
-        graph = facts.graph
-        if not isinstance(graph, Graph):
-            raise PrivacyError("releases are followed over one fixed graph, found a sequence")
+        graph = facts.fixed_graph()
+        if graph is None:
+            raise PrivacyError("releases are followed over one fixed graph without failures")
         last = last_told(graph, facts.meetings.a, observers)
         return np.asarray(facts.ledger.column("step") <= last[facts.ledger.column("peer")])
 

@@ -2,15 +2,16 @@
 
 After a round of exact consensus every peer holds the same public model, so the next gradients of others are fixed
 given the view, and rounds compose:   m(u -> v) = sum over rounds of m_t(u -> v).
-A round of mixing that did not end in exact consensus is charged m_t = 1 (reveal all its noisy inputs). In a butterfly
-round m_t = 1 / prod_{j < i} r_j with i the highest digit in which the labels of u and v differ; the relabelling of
-each round is public, so the *realized* sum is the guarantee.
+A round of mixing that did not end in exact consensus is charged m_t = 1 (reveal all its noisy inputs), but for the last
+one: all before it is public by then and nothing is computed from it, so its view is that of averaging (gossip:MUF-2),
+however few its exchanges. In a butterfly round m_t = 1 / prod_{j < i} r_j with i the highest digit in which the labels
+of u and v differ; the relabelling of each round is public, so the *realized* sum is the guarantee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -31,8 +32,9 @@ class Consensus(Theorem):
     plain: bool
     title: ClassVar[str] = "composition of exact-consensus rounds"
     spec: ClassVar[str] = "gossip:MUF-9 consensus, MUF-X2"
+    about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         blocks = self._blocks(facts)
         if int(facts.releases().max(initial=0)) > len(blocks) or len(np.unique(blocks)) < len(blocks):
@@ -44,7 +46,8 @@ class Consensus(Theorem):
             )
         whole = sum(self._agrees(facts, block) for block in blocks)
         return (
-            Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus, others are charged 1", checked=True),
+            Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus; others are charged 1, the last one its"
+                       " view", checked=True),
             Hypothesis("the models peers start from are public, or charged to an earlier protocol", checked=True),
             Hypothesis("gradients are clipped before the noise", checked=True),
             *STANDING,
@@ -62,33 +65,61 @@ class Consensus(Theorem):
         last = facts.steps // self.mixing - 1
         return facts.steps % self.mixing == 0 and last in blocks and self._agrees(facts, last)
 
+    def sharp(self, facts: Facts) -> bool:
+        """Rounds whose inputs all become public are charged their exact loss; only a revealed one is charged more."""
+        return self.plain and all(self._agrees(facts, int(block)) for block in self._blocks(facts)[:-1])
+
     def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
-        fixed = isinstance(facts.graph, Butterfly) and facts.graph.relabel is None
+        butterfly = facts.butterfly(0, 0)
+        fixed = butterfly is not None and butterfly.relabel is None
         labels = ("fresh public labels every round (relabel), which spread the loss over pairs",) if fixed else ()
         return (*labels, "fewer gradient rounds")
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        from bruit.privacy.network.rows import sequence_loss
-
+        alone = observers[0] if len(observers) == 1 else None
         total = np.zeros(facts.n)
-        for block in self._blocks(facts):
-            if not self._agrees(facts, int(block)):
+        for first, count in self._exchanges(facts):
+            butterfly = self._digits(facts, first, count)
+            if count == 0:
                 total += 1.0
-            elif isinstance(facts.graph, Butterfly) and len(observers) == 1:
-                total += digit_losses(facts.graph, int(block) * self.mixing)[:, observers[0]]
+            elif butterfly is not None and alone is not None:
+                total += digit_losses(butterfly, first)[:, alone]
             else:
-                first = int(block) * self.mixing
-                total += sequence_loss(_after(facts, first), facts.n, self.mixing, observers).loss
+                total += _mixed(facts, first, count, observers)
         return total
 
-    def matrix(self, facts: Facts, progress: object = None) -> Array:
-        if not isinstance(facts.graph, Butterfly):
-            return super().matrix(facts)
-        m = np.zeros((facts.n, facts.n))
-        for block in self._blocks(facts):
-            m += digit_losses(facts.graph, int(block) * self.mixing) if self._agrees(facts, int(block)) else 1.0
+    def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
+        """The same for every observer alone; butterfly rounds are read off their digits, all pairs at once."""
+        m, rest = np.zeros((facts.n, facts.n)), []
+        for first, count in self._exchanges(facts):
+            butterfly = self._digits(facts, first, count)
+            if count == 0:
+                m += 1.0
+            elif butterfly is not None:
+                m += digit_losses(butterfly, first)
+            else:
+                rest.append((first, count))
+        for v in range(facts.n if rest else 0):
+            m[:, v] += sum(_mixed(facts, first, count, (v,)) for first, count in rest)
+            if progress is not None:
+                progress(v + 1, facts.n)
         np.fill_diagonal(m, np.nan)
         return m
+
+    def _exchanges(self, facts: Facts) -> Iterator[tuple[int, int]]:
+        """For every gradient its first exchange, and how many there are whose view is accounted; 0 if it is revealed.
+
+        The last ones need no consensus: nothing is computed from what they leave hidden."""
+        blocks = self._blocks(facts).tolist()
+        for block in blocks:
+            first = block * self.mixing
+            last = block == blocks[-1] and self.plain
+            yield first, min(self.mixing, facts.steps - first) if last or self._agrees(facts, block) else 0
+
+    def _digits(self, facts: Facts, first: int, count: int) -> Butterfly | None:
+        """The butterfly of these exchanges, if they are whole rounds of it."""
+        butterfly = facts.butterfly(first, count)
+        return butterfly if count and agreed(facts, first, count) else None
 
 
 def agreed(facts: Facts, first: int, exchanges: int) -> bool:
@@ -97,10 +128,18 @@ def agreed(facts: Facts, first: int, exchanges: int) -> bool:
         return False
     if np.any((facts.faults.round >= first) & (facts.faults.round < first + exchanges)):
         return False
-    if isinstance(facts.graph, Butterfly):
-        digits = len(facts.graph.radices)
+    butterfly = facts.butterfly(first, exchanges)
+    if butterfly is not None:
+        digits = len(butterfly.radices)
         return first % digits == 0 and exchanges % digits == 0
-    return is_uniform(facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(first))
+    return is_uniform(facts.at(first))
+
+
+def _mixed(facts: Facts, first: int, exchanges: int, observers: tuple[int, ...]) -> Array:
+    """The exact loss of one gradient in the view of so many exchanges (gossip:MUF-2)  # (n,)."""
+    from bruit.privacy.network.rows import sequence_loss
+
+    return sequence_loss(_after(facts, first), facts.n, exchanges, observers).loss
 
 
 def _after(facts: Facts, first: int) -> Callable[[int], Graph]:

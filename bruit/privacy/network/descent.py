@@ -16,7 +16,7 @@ Plain or accelerated exchanges (gamma), any public sequence of graphs, one obser
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -253,8 +253,9 @@ class FixedGradients(Theorem):
     gamma: float = 1.0
     title: ClassVar[str] = "gossip gradient descent with gradients that do not react"
     spec: ClassVar[str] = "gossip:MUF-9 nonadaptive"
+    about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         known = facts.constants
         if known is None or known.source != "declared" or known.smoothness != 0:

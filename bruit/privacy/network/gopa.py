@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -139,13 +139,16 @@ def gopa_guarantee(
 
 @dataclass(frozen=True)
 class GopaView(Theorem):
-    """The same for a run: everybody but the observers is honest, and `ratio` is pair / own."""
+    """The same for a run: everybody but the observers is honest, and `ratio` is pair / own.
+
+    Noise is exchanged over the links of round 0, those that were up: a peer whose links were all down has none."""
 
     ratio: float
     title: ClassVar[str] = TITLE
     spec: ClassVar[str] = SPEC
+    about: tuple[str, ...] = field(default=("gopa",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         once = one_release(facts)
         self._check_cover(facts)
         cover = Hypothesis("every peer added noise that cancels against its neighbors', before the first message", True)
@@ -162,13 +165,16 @@ class GopaView(Theorem):
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         if facts.steps == 0:
             return np.isin(np.arange(facts.n), observers).astype(np.float64)
-        graph = facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(0)
         honest = np.setdiff1d(np.arange(facts.n), observers)
-        return np.nan_to_num(thetas(graph, 1.0, self.ratio, honest), nan=1.0)
+        if not len(honest):
+            return np.ones(facts.n)
+        return np.nan_to_num(thetas(facts.at(0), 1.0, self.ratio, honest), nan=1.0)
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
-        graph = facts.graph if isinstance(facts.graph, Graph) else facts.graph.at(0)
-        among = laplacian_among(graph, np.setdiff1d(np.arange(facts.n), observers))
+        honest = np.setdiff1d(np.arange(facts.n), observers)
+        if not facts.steps or not len(honest):
+            return ()
+        among = laplacian_among(facts.at(0), honest)
         alone = among.peers[among.sizes == 1]
         whole = "computed as if all masked values were published, which is more than a few rounds show"
         return (whole, *(_unprotected(int(u)) for u in alone[:3]))
@@ -180,7 +186,7 @@ class GopaView(Theorem):
         return ADVICE
 
     def ends_known(self, facts: Facts) -> bool:
-        return True
+        return facts.steps > 0  # masked values count as published; without a round nothing was masked or said
 
 
 def _unprotected(peer: int) -> str:

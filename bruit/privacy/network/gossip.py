@@ -9,7 +9,7 @@ Fixed graphs use certified block Lanczos, changing graphs and dropouts the rows 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from bruit.arrays import Array
@@ -32,8 +32,9 @@ class ExactGossip(Theorem):
     accelerated: bool = False
     title: ClassVar[str] = "the exact loss of linear gossip"
     spec: ClassVar[str] = "gossip:MUF-2"
+    about: tuple[str, ...] = field(default=("averaging",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         once = one_release(facts)
         if not self.accelerated:
             return (once, *STANDING)
@@ -55,6 +56,19 @@ class ExactGossip(Theorem):
         if graph is not None:
             return leverage(graph, observers, facts.steps)
         return sequence_loss(facts.at, facts.n, facts.steps, observers)
+
+    def joint(self, facts: Facts, members: tuple[int, ...], observers: tuple[int, ...]) -> float:
+        from bruit.privacy.network.group import joint_loss
+        from bruit.privacy.network.krylov import group_loss
+        from bruit.privacy.network.rows import sequence_rows
+
+        graph = facts.fixed_graph()
+        if graph is not None:
+            return min(group_loss(graph, observers, facts.steps, members), float(len(members)))
+        return joint_loss(sequence_rows(facts.at, facts.n, facts.steps, observers), members)
+
+    def sharp(self, facts: Facts) -> bool:
+        return True
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         found = self._found(facts, observers)
@@ -84,8 +98,9 @@ class PublishedGossip(Theorem):
     title: ClassVar[str] = "the printed pairwise formula of Muffliato, which is not a guarantee"
     spec: ClassVar[str] = "gossip:MUF-1"
     status: ClassVar[Status] = "published"
+    about: tuple[str, ...] = field(default=("averaging", "chebyshev"), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         return (one_release(facts), *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:

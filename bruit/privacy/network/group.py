@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import qr, svd
 
 from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError
+from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.guarantee import Guarantee, gaussian
 from bruit.privacy.network.blas import one_blas_thread
@@ -25,7 +25,7 @@ from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Leverage, Status, gr
 from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.question import Peers, Question, question
 from bruit.privacy.network.rows import KnownRows, Modulo, sequence_rows, stacked_loss
-from bruit.privacy.network.theorem import STANDING, Facts, one_release
+from bruit.privacy.network.theorem import STANDING, Facts, Theorem
 from bruit.privacy.network.wide import Wide
 
 TITLE, SPEC = "group privacy of linear gossip", "gossip:MUF-12"
@@ -83,7 +83,8 @@ def projector(rows: Array, modulo: Modulo | None, wide: Callable[[], Wide] | Non
     return Projector(found, (np.asarray(q), np.asarray(v)))
 
 
-def _joint_of(rows: KnownRows, members: Sequence[int]) -> float:
+def joint_loss(rows: KnownRows, members: Sequence[int]) -> float:
+    """Loss of peers whose data all change at once and in any direction, from the rows that the observers know."""
     return projector(rows.values, rows.modulo, rows.wide).joint(members).free
 
 
@@ -97,7 +98,7 @@ def group_losses(graph: Graph | GraphSequence, steps: int, of: Peers, seen_by: P
     asked = question(graph.n, of, seen_by)
     if isinstance(graph, Graph):
         return min(group_loss(graph, asked.observers, steps, asked.members), float(len(asked.members)))
-    return _joint_of(sequence_rows(graph.at, graph.n, steps, asked.observers), asked.members)
+    return joint_loss(sequence_rows(graph.at, graph.n, steps, asked.observers), asked.members)
 
 
 def group_guarantee(
@@ -109,16 +110,29 @@ def group_guarantee(
 
 
 def group_guarantee_of(facts: Facts, of: Peers, seen_by: Peers) -> Guarantee:
-    """The same for a run of plain gossip averaging, with the graphs and faults it had."""
+    """The same for a run of averaging, plain, accelerated or in pairs, with the graphs, faults and meetings it had.
+
+    Other protocols are refused, by their name: `Accountant.guarantee(of={...})` answers for all of them.
+    """
     asked = question(facts.n, of, seen_by)
-    once = one_release(facts)
-    graph = facts.fixed_graph()
-    if graph is not None:
-        loss = group_losses(graph, facts.steps, of, seen_by)
-    else:
-        loss = _joint_of(sequence_rows(facts.at, facts.n, facts.steps, asked.observers), asked.members)
-    stated = _stated(asked, loss, facts.noise_multiplier(), facts.steps, facts.level)
-    return replace(stated, hypotheses=(once, *stated.hypotheses))
+    known: dict[str, Theorem] = {name: theorem for theorem in _known() for name in theorem.about}
+    if facts.algorithm not in known:
+        raise PrivacyError(f"the loss of a group is known for {', '.join(known)}, and this is"
+                           f" {facts.algorithm or 'a protocol without a name'}; ask the accountant of the run, whose"
+                           " guarantee(of={...}) adds up what is known of the members")  # fmt: skip
+    theorem = known[facts.algorithm]
+    hypotheses = theorem.check(facts)
+    loss = theorem.joint(facts, asked.members, asked.observers)
+    if loss is None:
+        raise PrivacyError(f"{theorem.title} says nothing of groups")
+    return replace(_stated(asked, loss, facts.noise_multiplier(), facts.steps, facts.level), hypotheses=hypotheses)
+
+
+def _known() -> tuple[Theorem, ...]:
+    from bruit.privacy.network.gossip import ExactGossip
+    from bruit.privacy.network.meetings import ExactMeetings
+
+    return ExactGossip(), ExactGossip(accelerated=True, about=("chebyshev",)), ExactMeetings()
 
 
 def _stated(asked: Question, loss: float, noise_multiplier: float, steps: int, level: str) -> Guarantee:

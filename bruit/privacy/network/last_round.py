@@ -10,7 +10,7 @@ any loss, full batches or sampled. On a graph whose rounds end in exact consensu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -29,8 +29,9 @@ class LastRound(Theorem):
     plain: bool
     title: ClassVar[str] = "local DP for all rounds but the last, whose view is that of averaging"
     spec: ClassVar[str] = "gossip:MUF-9, MUF-2"
+    about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         rounds, first = self._rounds(facts)
         if int(facts.releases().max(initial=0)) > rounds or facts.steps - first > self.mixing:

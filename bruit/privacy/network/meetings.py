@@ -7,7 +7,7 @@ the observer is assumed to know all of them, so the loss is that of the realized
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -26,14 +26,24 @@ class ExactMeetings(Theorem):
 
     title: ClassVar[str] = "the exact loss of pair averaging, given the meetings"
     spec: ClassVar[str] = "gossip:MUF-7"
+    about: tuple[str, ...] = field(default=("pair-averaging",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         return (one_release(facts), KNOWN, *STANDING)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.rows import meeting_loss
 
         return meeting_loss(facts.n, facts.meetings.a, facts.meetings.b, observers).loss
+
+    def joint(self, facts: Facts, members: tuple[int, ...], observers: tuple[int, ...]) -> float:
+        from bruit.privacy.network.group import joint_loss
+        from bruit.privacy.network.rows import meeting_rows
+
+        return joint_loss(meeting_rows(facts.n, facts.meetings.a, facts.meetings.b, observers), members)
+
+    def sharp(self, facts: Facts) -> bool:
+        return True
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         return (f"of these {len(facts.meetings.a)} meetings; another draw of them has another loss",)

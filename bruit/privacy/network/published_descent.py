@@ -12,7 +12,7 @@ For bounds that hold see bruit.privacy.network.consensus, masked_consensus, last
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -97,8 +97,9 @@ class PublishedDescent(Theorem):
     title: ClassVar[str] = "the printed loss of Muffliato-SGD, which is not a guarantee"
     spec: ClassVar[str] = "gossip:MUF-9 source_C4"
     status: ClassVar[Status] = "published"
+    about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         return STANDING
 

@@ -9,7 +9,7 @@ said themselves. tau is the message noise in units of sigma. All tau > 0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,8 +28,9 @@ class RenoisedGossip(Theorem):
     taper: Callable[[Any], Array]
     title: ClassVar[str] = "re-noised gossip"
     spec: ClassVar[str] = "gossip:MUF-X1"
+    about: tuple[str, ...] = field(default=("renoised",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         once = one_release(facts)
         tau = self.taper(facts.public)[: facts.steps]
         if facts.sigma <= 0 or np.any(tau <= 0):

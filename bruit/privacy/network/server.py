@@ -11,14 +11,13 @@ got lost (a lost one takes its noise with it); shares and participants are publi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
-from bruit.graphs import Graph
 from bruit.privacy.events import Mask
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.gopa import CLOSED, thetas
@@ -34,8 +33,9 @@ class ServerRounds(Theorem):
     ratio: float = 0.0
     title: ClassVar[str] = "composition of averaged rounds"
     spec: ClassVar[str] = "perso:FL-2"
+    about: tuple[str, ...] = field(default=("fed-avg",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         if facts.fixed_graph() is None:
             raise PrivacyError("some answer to the server may be missing, and its noise with it; nothing is claimed"
@@ -60,10 +60,10 @@ class ServerRounds(Theorem):
         releases = facts.releases().astype(np.float64)
         watching = np.isin(np.arange(facts.n), observers)
         if self.server in observers:
-            if not self.ratio or not isinstance(facts.graph, Graph):
+            graph, honest = facts.fixed_graph(), np.flatnonzero(~watching)
+            if not self.ratio or graph is None or not len(honest):
                 return releases
-            honest = np.flatnonzero(~watching)
-            return releases * np.nan_to_num(thetas(facts.graph, 1.0, self.ratio, honest), nan=1.0)
+            return releases * np.nan_to_num(thetas(graph, 1.0, self.ratio, honest), nan=1.0)
         data = facts.data_lines()
         peer, clock = facts.ledger.column("peer")[data], facts.ledger.column("clock")[data]
         energy = np.ones(facts.n) if self.shares is None else np.array(self.shares) ** 2

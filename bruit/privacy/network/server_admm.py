@@ -14,7 +14,7 @@ of the losses, for the clip bounds every step. The server sees noisy duals (loca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -52,8 +52,9 @@ class ModelsTold(Theorem):
     relaxation: float = 0.5
     title: ClassVar[str] = "models of consensus ADMM told by a server (V3)"
     spec: ClassVar[str] = "walk:ADMM-5"
+    about: tuple[str, ...] = field(default=("federated-admm",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         if facts.fixed_graph() is None:
             raise PrivacyError("some message to or from the server may be missing, and its noise with it; nothing is"
@@ -93,8 +94,9 @@ class NoisyModels(Theorem):
     relaxation: float = 0.5
     title: ClassVar[str] = "models of consensus ADMM with noise of a trusted server (V4)"
     spec: ClassVar[str] = "walk:ADMM-5"
+    about: tuple[str, ...] = field(default=("federated-admm",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         if facts.sigma == 0:
             raise PrivacyError("nothing hides a mean without noise; give the mechanism a sigma above 0")
         data = facts.ledger.is_data()

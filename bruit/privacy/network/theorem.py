@@ -1,22 +1,24 @@
 """Theorem: turns what was run into the loss of every peer in some observers' view.
 
-Theorems see `Facts`: graph, schedule, ledger, faults, declared constants; never a value. One theorem, one file.
-A hypothesis that fails raises `PrivacyError` with a sentence; the default accountant then falls back to the next
-theorem and finally to local DP, and says so.
+Theorems see `Facts`: graphs as they were (`at`), schedule, ledger, faults, declared constants; never a value. One
+theorem, one file. A theorem speaks of the algorithms it names (`about`) and of no other. A hypothesis that fails raises
+`PrivacyError` with a sentence; the default accountant then leaves the theorem out and says so, and local DP is always
+there.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
+from bruit.graphs.sequence import Butterfly
 from bruit.privacy.events import Event, GaussianEvent
 from bruit.privacy.guarantee import Hypothesis, Status
 from bruit.privacy.ledger import Ledger
@@ -34,12 +36,13 @@ STANDING = (HONEST, CHANNELS, PUBLIC, REAL)
 class Facts:
     """What a theorem may look at.
 
-    `sigma` is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and
-    strong-convexity constants of the task (None if there are none), `grain` how far the lattice may move a release, in
-    units of the sensitivity, `missed` how many exchanges some real peer went on without, `unequal` whether peers add
-    noise of different sizes."""
+    `agreed` is the graph the peers agreed on, with links in it that were down: only the methods below read it. `sigma`
+    is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and strong-convexity
+    constants of the task (None if there are none), `grain` how far the lattice may move a release, in units of the
+    sensitivity, `missed` how many exchanges some real peer went on without, `unequal` whether peers add noise of
+    different sizes, `algorithm` the name of what was run."""
 
-    graph: Graph | GraphSequence
+    agreed: Graph | GraphSequence
     steps: int
     ledger: Ledger
     meetings: Meetings
@@ -52,14 +55,15 @@ class Facts:
     grain: float = 0.0
     missed: int = 0
     unequal: bool = False
+    algorithm: str = ""
 
     @property
     def n(self) -> int:
-        return self.graph.n
+        return self.agreed.n
 
     def at(self, number: int) -> Graph:
         """The mixing graph of one round, with that round's dead links taken out."""
-        graph = self.graph if isinstance(self.graph, Graph) else self.graph.at(number)
+        graph = self.agreed if isinstance(self.agreed, Graph) else self.agreed.at(number)
         if not len(self.faults.round):
             return graph
         a, b = self.faults.in_round(number)
@@ -67,7 +71,12 @@ class Facts:
 
     def fixed_graph(self) -> Graph | None:
         """The one graph of all rounds, if there is one and nothing failed."""
-        return self.graph if isinstance(self.graph, Graph) and not len(self.faults.round) else None
+        return self.agreed if isinstance(self.agreed, Graph) and not len(self.faults.round) else None
+
+    def butterfly(self, first: int, exchanges: int) -> Butterfly | None:
+        """The butterfly of so many exchanges from `first` on, if they were one and no link failed in them."""
+        whole = not np.any((self.faults.round >= first) & (self.faults.round < first + exchanges))
+        return self.agreed if isinstance(self.agreed, Butterfly) and whole else None
 
     def noise_multiplier(self) -> float:
         """The multiplier of the one Gaussian mechanism behind all data releases, or a refusal."""
@@ -90,16 +99,45 @@ class Facts:
         return np.asarray(self.ledger.counts()[:, data].sum(axis=1), np.int64)
 
 
+def out_of_reach(facts: Facts) -> str:
+    """Why no theorem on views speaks of these facts, whatever the algorithm; empty if nothing stands in the way."""
+    if facts.missed:
+        return (f"{facts.missed} exchanges were missed or made up for later, so the views are not those of the agreed"
+                " protocol; they are charged as local DP")  # fmt: skip
+    if facts.unequal:
+        return ("peers add noise of different sizes, and the theorems on views are about equal noise; every release is"
+                " charged as local DP")  # fmt: skip
+    return ""
+
+
+@dataclass(frozen=True)
 class Theorem(ABC):
-    """One statement about views; final subclasses are frozen dataclasses."""
+    """One statement about views; final subclasses are frozen dataclasses.
+
+    `about` names the algorithms whose messages the proof looked at, as `Algorithm.name` says them: a subclass of one
+    of them says other things and is another algorithm."""
 
     title: ClassVar[str]
     spec: ClassVar[str]
     status: ClassVar[Status] = "proven"
+    about: tuple[str, ...] = field(default=(), kw_only=True)
 
-    @abstractmethod
+    @final
     def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
         """The hypotheses, those that can be checked checked; raises PrivacyError when one fails."""
+        if facts.algorithm not in self.about:
+            named = ", ".join(self.about) or "no algorithm that it names"
+            found = facts.algorithm or "a protocol without a name"
+            raise PrivacyError(f"it is about {named}, and this is {found}; what is proven of one algorithm says nothing"
+                               " of another")  # fmt: skip
+        why = out_of_reach(facts)
+        if why:
+            raise PrivacyError(why)
+        return self.conditions(facts)
+
+    @abstractmethod
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
+        """The theorem's own hypotheses, for an algorithm that it is about; raises PrivacyError when one fails."""
 
     @abstractmethod
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
@@ -115,6 +153,15 @@ class Theorem(ABC):
         They compose as releases would; statements about them may use up part of delta. None: `losses` says all.
         """
         return None
+
+    def joint(self, facts: Facts, members: tuple[int, ...], observers: tuple[int, ...]) -> float | None:
+        """Loss of several peers whose data all change at once; None: nothing sharper than the sum of their mu is known.
+        """
+        return None
+
+    def sharp(self, facts: Facts) -> bool:
+        """Whether its losses are equalities for some data, so that no other theorem can say less."""
+        return False
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         """What a reader should know about these numbers."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -40,8 +40,9 @@ class TokenCounts(Theorem):
     published: bool
     title: ClassVar[str] = "counts in a token, shuffled between two visits"
     spec: ClassVar[str] = "gossip:RING-3, walk:RW-2"
+    about: tuple[str, ...] = field(default=("token-histogram",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         epsilon = _local_epsilon(facts)
         clock, path = facts.ledger.column("clock"), facts.meetings.b
         visits = len(clock) == 0 or clock.max() < len(path)

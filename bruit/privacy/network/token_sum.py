@@ -14,7 +14,7 @@ u passes through unchanged; in rounding to the lattice of the noise it is split 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -33,8 +33,9 @@ class TokenSum(Theorem):
     published: bool = False
     title: ClassVar[str] = "a sum collected by a token, one window of noise after the other"
     spec: ClassVar[str] = "gossip:RING-1, RING-4, walk:RW-1, RW-6"
+    about: tuple[str, ...] = field(default=("ring-sum", "walk-sum"), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         if facts.sigma == 0:
             raise PrivacyError("nothing hides a sum without noise; give the mechanism a sigma above 0")
         _variances(facts)

@@ -15,7 +15,7 @@ noise, show a token that nobody has touched. A published last token is one more 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -39,8 +39,9 @@ class RealizedWalk(Theorem):
     bound: float | None = None  # radius of the ball the token is projected on, before every gradient
     title: ClassVar[str] = "the path energy of the realized walk"
     spec: ClassVar[str] = "walk:RW-6"
+    about: tuple[str, ...] = field(default=("walk-sgd",), kw_only=True)
 
-    def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         constants = facts.constants
         if constants is None or constants.source != "declared":

@@ -93,4 +93,4 @@ def test_a_model_handed_on_is_charged_as_seen():
 def test_meetings_of_two_are_refused():
     done = br.run(br.PairAveraging(), "path:4", Mean(np.ones((4, 1))), privacy=NOISE, steps=4, evaluate_every=0)
     with pytest.raises(br.PrivacyError, match="from wake-up to wake-up, found meetings of two"):
-        Arrived().check(done.facts())
+        Arrived(about=("pair-averaging",)).check(done.facts())

@@ -239,7 +239,7 @@ def test_without_canceling_noise_in_the_ledger_the_theorem_refuses():
     facts = br.run(br.Averaging(), ring(5), br.tasks.Mean(np.zeros((5, 1))), privacy=br.Gaussian(clip=1.0, sigma=1.0),
                    steps=2).facts()  # fmt: skip
     with pytest.raises(PrivacyError, match="no line of canceling noise"):
-        GopaView(10.0).check(facts)
+        GopaView(10.0, about=("averaging",)).check(facts)
 
 
 def test_two_runs_compose():
