@@ -94,13 +94,11 @@ class Run:
         level = self.privacy.level if self.privacy is not None else "user"
         sigma, clip = (0.0, float("inf")) if self.privacy is None else (self.privacy.sigma, self.privacy.clip)
         public = self.algorithm.prepare(self.graph, self.steps)
-        grain = 0.0
-        if self.privacy is not None:
-            grain = self.privacy.spacing * float(np.sqrt(self.estimates.shape[1])) / self.privacy.sensitivity
         own = self.ledger if self.before is None else self.ledger.tail(len(self.before.ledger))
         return Facts(self.graph, self.steps, own, self.trace.meetings, self.trace.faults, level, sigma, clip,
-                     self.constants, public, grain, self.trace.missed,
-                     self.privacy is not None and self.privacy.unequal, self.algorithm.name())  # fmt: skip
+                     self.constants, public, self.trace.missed,
+                     self.privacy is not None and self.privacy.unequal, self.algorithm.name(),
+                     "grid" if self.privacy is None else self.privacy.arithmetic)  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()

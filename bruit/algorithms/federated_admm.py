@@ -20,7 +20,7 @@ import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.around_server import Public, check_participants, drawn, public_of, speaking, spoken, told
-from bruit.algorithms.home import Home
+from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
 from bruit.arrays import Array
 from bruit.errors import ConfigError
@@ -91,7 +91,8 @@ class FederatedADMM(Algorithm[State]):
         fresh = (home.ids == self.server) & ~spoke
         if self.noise == "server" and home.sigma:
             spread = mean_noise(len(home.public.members), self.gamma, home.sigma, self.relaxation)
-            mean = home.mask(mean, spread, where=fresh)
+            grid = home.grid(spread / home.sigma, data=2.0**8)
+            mean = home.mask(home.snap(mean, grid), spread, fresh, OnGrid(grid, slack=grid))
         model = np.where(fresh[:, None], self.regularizer.prox(mean, self.gamma), model)
         return State(model, dual, heard)
 

@@ -30,6 +30,7 @@ class Mechanism(ABC):
     norm: ClassVar[int] = 2
     clip: float
     level: str
+    arithmetic: str = "grid"  # "ideal": floats stand for real numbers, and nothing is proven for what is sent
     unequal: ClassVar[bool] = False  # whether peers add noise of different sizes, which no theorem on views covers
     unclipped: ClassVar[bool] = False  # whether answers are not clipped: sensitivities were derived for some of them
     measures: str  # if nothing is clipped: which answer the noise was measured for

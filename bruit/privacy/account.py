@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.gaussian import epsilons
+from bruit.privacy.accountants.rounding import rounded_epsilons
 from bruit.privacy.composition import compose
 from bruit.privacy.events import Event, Exact, GaussianEvent, Mask
 from bruit.privacy.guarantee import Guarantee, Hypothesis, Status
-from bruit.privacy.network.theorem import Facts, Theorem, out_of_reach
-from bruit.privacy.profile import EventsProfile, GaussianProfile, Profile, check_delta
+from bruit.privacy.network.theorem import REAL, Facts, Theorem, out_of_reach
+from bruit.privacy.profile import EventsProfile, GaussianProfile, Profile, Rounded, check_delta
 
 Observers = int | Iterable[int] | str | None
 Peers = int | Iterable[int] | None
@@ -64,12 +64,14 @@ class Charge:
     events[k], whose noise is of other kinds. A loss is in units of one release with noise multiplier `unit`; it is
     infinite for what is seen without noise while others have some. Without any noise the unit is 0 and every loss above
     0 costs infinitely much. `loss` is a row of numbers for one view, or a matrix whose column v is the view of v alone.
+    `rounding` is R of what was sent (fp:FP-0), and adds up as losses do.
     """
 
     loss: Array  # (n,) or (n, n)
     unit: float
     events: tuple[Event, ...] = ()
     counts: Ints | None = None  # (n, events)
+    rounding: Array | float = 0.0  # as `loss`, or (n,), or one for all
 
     @property
     def energy(self) -> Array:
@@ -80,7 +82,7 @@ class Charge:
         """The same views with all Gaussian noise multiplied by the factor."""
         if self.counts is not None:
             raise PrivacyError(f"only Gaussian noise is scaled here, found {_kinds(self.events)}")
-        return Charge(self.loss, factor * self.unit)
+        return Charge(self.loss, factor * self.unit, rounding=self.rounding)
 
     def plus(self, other: Charge) -> Charge:
         """Both, the other one later: losses are told in its unit, if it has one."""
@@ -88,12 +90,19 @@ class Charge:
         loss = rescaled(self.loss, self.unit, unit) + rescaled(other.loss, other.unit, unit)
         parts = [(part.events, part.counts) for part in (self, other) if part.counts is not None]
         counts = np.concatenate([counts for _, counts in parts if counts is not None], axis=1) if parts else None
-        return Charge(loss, unit, tuple(event for events, _ in parts for event in events), counts)
+        events = tuple(event for events, _ in parts for event in events)
+        return Charge(loss, unit, events, counts, self.rounded() + other.rounded())
+
+    def rounded(self) -> Array:
+        """R of every entry  # as `loss`."""
+        amount = np.asarray(self.rounding, np.float64)
+        rows = amount[:, None] if amount.ndim == 1 and self.loss.ndim == 2 else amount
+        return np.broadcast_to(rows, self.loss.shape)
 
     def group(self, members: tuple[int, ...]) -> Charge:
         """One row: all members change their data at once, one after the other, so that their mu add up."""
         loss = float(np.sqrt(self.loss[list(members)]).sum()) ** 2
-        return Charge(np.array([loss]), self.unit)
+        return Charge(np.array([loss]), self.unit, rounding=float(self.rounded()[list(members)].sum()))
 
     def profile(self, row: int) -> Profile:
         """Of one peer in one view."""
@@ -101,12 +110,13 @@ class Charge:
         if self.counts is not None:
             counted = zip(self.events, self.counts[row].tolist(), strict=True)
             parts.append(EventsProfile(tuple((event, count) for event, count in counted if count)))
-        return compose(parts)
+        whole, amount = compose(parts), float(self.rounded()[row])
+        return Rounded(whole, amount) if amount > 0 and self.energy[row] > 0 else whole
 
     def epsilons(self, delta: float) -> Array:
         """The epsilon of every entry; equal rows of noise that is not Gaussian are composed once  # as `loss`."""
         if self.counts is None:
-            return epsilons(np.sqrt(self.energy), delta)
+            return rounded_epsilons(np.sqrt(self.energy), self.rounded(), delta)
         _, first, back = self._distinct()
         return np.array([self.profile(int(u)).epsilon(delta) for u in first])[back]
 
@@ -117,7 +127,7 @@ class Charge:
     def _distinct(self) -> tuple[Array, Ints, Ints]:
         if self.counts is None or self.loss.ndim > 1:
             raise _not_gaussian(self.events)
-        lines = np.concatenate([self.energy[:, None], self.counts], axis=1)
+        lines = np.concatenate([self.energy[:, None], self.rounded()[:, None], self.counts], axis=1)
         rows, first, back = np.unique(lines, axis=0, return_index=True, return_inverse=True)
         return rows, first, back.reshape(-1)
 
@@ -172,16 +182,17 @@ def unit_of(facts: Facts) -> float:
 def charged_locally(facts: Facts) -> Charge:
     """Everything each peer ever released, seen by everybody, from its ledger lines (gossip:DP-8)."""
     counts, unit = facts.ledger.counts(), unit_of(facts)
-    loss, others = np.zeros(facts.n), []
+    loss, rounding, others = np.zeros(facts.n), np.zeros(facts.n), []
     for k, event in enumerate(facts.ledger.events):
         if isinstance(event, GaussianEvent):
+            rounding += counts[:, k] * (event.rounding if event.rounding < math.inf else 0.0)
             loss += rescaled(counts[:, k].astype(np.float64), event.noise_multiplier, unit)
         elif isinstance(event, Exact):
             loss += rescaled(counts[:, k].astype(np.float64), 0.0, unit)
         elif not isinstance(event, Mask):
             others.append(k)
     events = tuple(facts.ledger.events[k] for k in others)
-    return Charge(loss, unit, events, counts[:, others] if others else None)
+    return Charge(loss, unit, events, counts[:, others] if others else None, rounding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +215,8 @@ class _Answer:
 
     @property
     def status(self) -> Status:
-        return "proven" if self.theorem is None else self.theorem.status
+        told: Status = "proven" if self.theorem is None else self.theorem.status
+        return "ideal" if told == "proven" and self.facts.ideal else told
 
     def notes(self, observers: tuple[int, ...] | None) -> tuple[str, ...]:
         told = () if self.theorem is None or observers is None else self.theorem.notes(self.facts, observers)
@@ -226,14 +238,16 @@ class _Answer:
         local = charged_locally(self.facts)
         chosen = list(members)
         counts = None if local.counts is None else local.counts[chosen].sum(axis=0, keepdims=True)
-        released = Charge(local.loss[chosen].sum(keepdims=True), local.unit, local.events, counts)
+        amount = float(local.rounded()[chosen].sum())
+        released = Charge(local.loss[chosen].sum(keepdims=True), local.unit, local.events, counts, amount)
         if counts is not None or self.theorem is None or observers is None or self.charge.counts is not None:
             return released
         known = self.theorem.joint(self.facts, members, observers)
-        losses = [self.charge.group(members).loss[0], released.loss[0] if self.status == "proven" else math.inf]
+        certain = self.theorem.status == "proven"
+        losses = [self.charge.group(members).loss[0], released.loss[0] if certain else math.inf]
         if known is not None:
             losses.append(float(rescaled(np.array(known), self.theorem.unit(self.facts), local.unit)))
-        return Charge(np.array([min(losses)]), local.unit)
+        return Charge(np.array([min(losses)]), local.unit, rounding=max(amount, float(self.charge.rounded().max())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,13 +267,14 @@ def _least(answers: tuple[_Answer, ...], delta: float) -> _Phase:
     best = answers[0].charge
     if len(answers) == 1:
         return _Phase(answers, best, None)
+    rounding = np.max([answer.charge.rounded() for answer in answers], axis=0)
     if all(answer.charge.counts is None for answer in answers):
         which = np.zeros(best.loss.shape, np.int64)
         loss = best.loss
         for k, answer in enumerate(answers[1:], 1):
             lower = answer.charge.loss < loss
             loss, which = np.where(lower, answer.charge.loss, loss), np.where(lower, k, which)
-        return _Phase(answers, Charge(loss, best.unit), which)
+        return _Phase(answers, Charge(loss, best.unit, rounding=rounding), which)
     which = np.argmin([answer.charge.epsilons(delta) for answer in answers], axis=0)
     rows, events, counts = np.zeros_like(best.loss), list[Event](), []
     for k, answer in enumerate(answers):
@@ -267,7 +282,7 @@ def _least(answers: tuple[_Answer, ...], delta: float) -> _Phase:
         if answer.charge.counts is not None:
             events += answer.charge.events
             counts.append(np.where((which == k)[:, None], answer.charge.counts, 0))
-    return _Phase(answers, Charge(rows, best.unit, tuple(events), np.concatenate(counts, axis=1)), which)
+    return _Phase(answers, Charge(rows, best.unit, tuple(events), np.concatenate(counts, axis=1), rounding), which)
 
 
 def _summed(phases: Sequence[_Phase]) -> Charge:
@@ -351,7 +366,7 @@ class Accountant:
         chosen = []
         for phase in phases:
             rows = [answer.group(members, observers) for answer in phase.answers]
-            best = min(range(len(rows)), key=lambda k: rows[k].profile(0).epsilon(delta))  # noqa: B023
+            best = min(range(len(rows)), key=lambda k: rows[k].profile(0).epsilon(delta))
             chosen.append((phase.answers[best], rows[best]))
         charge = chosen[0][1]
         for _, row in chosen[1:]:
@@ -400,7 +415,7 @@ class Accountant:
         for theorem, hypotheses in found:
             charge = self._charged(theorem, watching, delta / 2, progress)
             answers.append(_Answer(self.facts, charge, theorem, hypotheses, refused))
-            if status != "proven" or charge.counts is None and theorem.sharp(self.facts):
+            if status != "proven" or (charge.counts is None and theorem.sharp(self.facts)):
                 break
         return [*before, _least(tuple(answers), delta)]
 
@@ -419,7 +434,14 @@ class Accountant:
         losses = rescaled(losses, theorem.unit(self.facts), local.unit)
         if theorem.status == "proven" and local.counts is None:
             losses = np.minimum(losses, local.loss if losses.ndim == 1 else local.loss[:, None])
-        return Charge(losses, local.unit)
+        if theorem.status != "proven" or self.facts.ideal:
+            return Charge(losses, local.unit)
+        charge = Charge(losses, local.unit, rounding=theorem.rounding(self.facts))
+        if local.counts is not None:
+            return charge
+        known = Charge(np.broadcast_to(local.loss if losses.ndim == 1 else local.loss[:, None], losses.shape),
+                       local.unit, rounding=local.rounding)  # fmt: skip
+        return replace(charge, rounding=np.where(losses >= known.loss, known.rounded(), charge.rounded()))
 
     def ends_known(self, status: Status) -> bool:
         """Whether its last states are a function of what every observer saw: a fact, whichever theorem is used."""
@@ -430,8 +452,9 @@ class Accountant:
         if watching == "each":
             pairs = np.repeat(charge.loss[:, None], self.facts.n, axis=1)
             np.fill_diagonal(pairs, np.nan)
-            charge = Charge(pairs, charge.unit, charge.events, charge.counts)
-        return _Answer(self.facts, charge, None, (RELEASED,), why)
+            charge = Charge(pairs, charge.unit, charge.events, charge.counts, charge.rounding)
+        real = (REAL,) if self.facts.ideal else ()
+        return _Answer(self.facts, charge, None, (RELEASED, *real), why)
 
     def losses(self, status: Status = "proven", progress: Progress | None = None) -> Array:
         """m[u, v]: loss of u in the view of v in local-DP units, diagonal nan; local DP if no theorem holds.
@@ -459,7 +482,8 @@ class Accountant:
         charge = _summed(phases)
         m = self._told(charge)
         known = _three(m)
-        table = Charge(np.array(known), charge.unit).epsilons(delta).tolist()
+        most = float(charge.rounded().max(initial=0.0))
+        table = Charge(np.array(known), charge.unit, rounding=most).epsilons(delta).tolist()
         place = None if self.facts.n < 2 else tuple(int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))
         answers = [phase.answers[0] if place is None else phase.by(place) for phase in phases]
         titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
@@ -475,7 +499,7 @@ class Accountant:
     def _alike(self, everybody: Guarantee, delta: float, status: Status, refused: tuple[str, ...]) -> Summary:
         """Noise that is not Gaussian: every pair is charged as if everybody looked on."""
         epsilon, loss = float(everybody.epsilon(delta)), everybody.loss
-        return Summary(everybody.theorem, everybody.spec, status, self.facts.level, delta, 0.0, (loss,) * 3,
+        return Summary(everybody.theorem, everybody.spec, everybody.status, self.facts.level, delta, 0.0, (loss,) * 3,
                        (epsilon,) * 3, epsilon, loss, everybody.hypotheses, refused)  # fmt: skip
 
     def summary(self, delta: float = 1e-6, status: Status = "proven", progress: Progress | None = None) -> Summary:
@@ -488,7 +512,7 @@ def _one(charge: Charge, row: int, nobody: bool) -> Charge:
     if nobody:
         return Charge(np.zeros(1), charge.unit)
     counts = None if charge.counts is None else charge.counts[row : row + 1]
-    return Charge(charge.loss[row : row + 1], charge.unit, charge.events, counts)
+    return Charge(charge.loss[row : row + 1], charge.unit, charge.events, counts, charge.rounded()[row : row + 1])
 
 
 def _named(observers: tuple[int, ...] | None) -> str:

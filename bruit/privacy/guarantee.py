@@ -14,11 +14,12 @@ from typing import Literal
 
 from bruit.errors import PrivacyError
 from bruit.notebook_table import html_table
+from bruit.privacy.accountants.rounding import allowance
 from bruit.privacy.composition import compose
-from bruit.privacy.profile import GaussianProfile, Profile, check_delta
+from bruit.privacy.profile import GaussianProfile, Profile, Rounded, check_delta
 
-Status = Literal["proven", "published", "heuristic"]
-STATUSES: tuple[Status, ...] = ("proven", "published", "heuristic")
+Status = Literal["proven", "quoted", "ideal", "published", "heuristic"]
+STATUSES: tuple[Status, ...] = ("proven", "quoted", "ideal", "published", "heuristic")
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,15 @@ class Epsilon(float):
         ]
         lines += [f"seen: {about.seen}"] if about.seen else []
         lines += [f"  {hypothesis}" for hypothesis in about.hypotheses]
+        lines += [f"  finite precision adds {more:.1e} to epsilon" for more in (self._finite_precision(),) if more]
         lines += [f"  note: {note}" for note in about.notes]
         lines += [f"  to lower it: {text}" for text in (*self._more_noise(), *about.advice)]
         return "\n".join(lines)
+
+    def _finite_precision(self) -> float:
+        """2 gamma of fp:FP-0, which is inside; 0 where nothing was rounded."""
+        profile = self.guarantee.profile
+        return 2 * allowance(profile.rounding, self.delta)[0] if isinstance(profile, Rounded) and self > 0 else 0.0
 
     def _more_noise(self) -> tuple[str, ...]:
         """What doubling all noise would give, when the profile knows."""

@@ -64,7 +64,7 @@ def silent_releases(of: Participant) -> int:
         return 0
     kinds = [ledger.events[kind] for kind in ledger.column("event")]
     last = max((place for place, kind in enumerate(kinds) if not isinstance(kind, Mask)), default=-1)
-    return sum(kind == Mask(of.privacy.sigma) for kind in kinds[last + 1 :])
+    return sum(isinstance(kind, Mask) and kind.sigma == of.privacy.sigma for kind in kinds[last + 1 :])
 
 
 class _Notice:

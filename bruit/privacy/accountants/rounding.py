@@ -57,14 +57,17 @@ def rounded_epsilon(epsilon_at: Callable[[float], float], rounding: float, delta
 
 
 def rounded_epsilons(mu: Array, rounding: Array, delta: float) -> Array:
-    """The same for many Gaussian pairs at once; mu = 0: nothing of them was in the view at all."""
-    found = np.empty_like(mu)
+    """The same for many Gaussian pairs at once; mu = 0: nothing of them was in the view at all. nan stays nan."""
+    found = np.full(mu.shape, np.nan)
     for amount in np.unique(rounding):
-        here = rounding == amount
+        here = (rounding == amount) & ~np.isnan(mu)
+        if amount == 0:
+            found[here] = epsilons(mu[here], delta)
+            continue
         gamma, left = allowance(float(amount), delta)
         ideal = epsilons(mu[here], left) if gamma <= 2 else np.where(mu[here] > 0, np.inf, 0.0)
         found[here] = np.where(mu[here] > 0, ideal + 2 * gamma, 0.0)
-        for place in np.flatnonzero(here & (mu > 0) & (found > USUAL) & np.isfinite(found)):
+        for place in zip(*np.nonzero(here & (found > USUAL) & np.isfinite(found)), strict=True):
             found[place] = rounded_epsilon(partial(epsilon_of, float(mu[place])), float(amount), delta)
     return found
 

@@ -46,6 +46,9 @@ class Arrived(Theorem):
         facts.noise_multiplier()
         return (ONE_NOISE, KNOWN, IN_ORDER, *STANDING)
 
+    def rounding(self, facts: Facts) -> Array:
+        return facts.own_rounding()
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         """How many releases of every peer arrived, each the loss 1  # (n,)."""
         lines = np.flatnonzero(facts.data_lines() & self._arrived(facts, observers))

@@ -75,6 +75,10 @@ class Consensus(Theorem):
         labels = ("fresh public labels every round (relabel), which spread the loss over pairs",) if fixed else ()
         return (*labels, "fewer gradient rounds")
 
+    def rounding(self, facts: Facts) -> float:
+        """Rounds without consensus are revealed, so that only sums without a fault are hidden (fp:FP-2)."""
+        return facts.all_rounding()
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         alone = observers[0] if len(observers) == 1 else None
         total = np.zeros(facts.n)

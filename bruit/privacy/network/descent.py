@@ -268,6 +268,9 @@ class FixedGradients(Theorem):
             raise PrivacyError("some peer released more than once between two rounds; that is not this protocol")
         return (Hypothesis("gradients do not depend on the model: smoothness is 0", checked=True), CLIPPED, *STANDING)
 
+    def rounding(self, facts: Facts) -> float:
+        return facts.mixed_rounding(facts.n * facts.steps)
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         rule = _Rule(self.mixing, self.gamma, None)
         return _view(facts.at, facts.n, facts.steps, rule, np.array(observers, np.int64)).free_losses()

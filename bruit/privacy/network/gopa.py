@@ -8,7 +8,7 @@ and the view is exactly mu-GDP with mu = sensitivity sqrt(theta_v). Everybody ma
 know their own noises and every Delta exchanged with them or with peers that dropped out. A peer whose neighbors are all
 observers or gone has theta = 1 / own^2: only its own noise protects it. In local-DP units the loss is own^2 theta.
 Hypotheses: honest peers' exchanges with each other are never opened; the graph, dropouts and colluders do not depend on
-the data; exact for real-valued noise, so rounding to a lattice of at most own / 2^10 is not accounted.
+the data. On a grid only the peers' own noises count (fp:FP-3).
 """
 
 from __future__ import annotations
@@ -156,11 +156,15 @@ class GopaView(Theorem):
 
     def _check_cover(self, facts: Facts) -> None:
         wanted = Mask(self.ratio * facts.sigma)
-        places = [k for k, event in enumerate(facts.ledger.events) if event == wanted]
+        places = [k for k, event in enumerate(facts.ledger.events)
+                  if isinstance(event, Mask) and event.sigma == wanted.sigma]  # fmt: skip
         lacking = np.flatnonzero(facts.ledger.counts()[:, places].sum(axis=1) == 0)
         if facts.steps and len(lacking):
             raise PrivacyError(f"peer {lacking[0]} has no line of canceling noise of sigma = {wanted.sigma:g} in the"
                                " ledger; only its own release protects it")  # fmt: skip
+
+    def rounding(self, facts: Facts) -> float:
+        return facts.all_rounding()
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         if facts.steps == 0:

@@ -45,6 +45,9 @@ class ExactGossip(Theorem):
             )
         return (once, Hypothesis("the graph was the same in every round and no link failed", checked=True), *STANDING)
 
+    def rounding(self, facts: Facts) -> float:
+        return facts.mixed_rounding(facts.n * facts.steps)
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         return self._found(facts, observers).loss
 

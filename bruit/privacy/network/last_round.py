@@ -53,6 +53,9 @@ class LastRound(Theorem):
         blocks = np.unique(facts.ledger.column("clock")[facts.data_lines()]) // self.mixing
         return len(blocks), int(blocks[-1]) * self.mixing if len(blocks) else facts.steps
 
+    def rounding(self, facts: Facts) -> float:
+        return facts.mixed_rounding(facts.n * facts.steps)
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.krylov import leverage
         from bruit.privacy.network.rows import sequence_loss

@@ -31,6 +31,9 @@ class ExactMeetings(Theorem):
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         return (one_release(facts), KNOWN, *STANDING)
 
+    def rounding(self, facts: Facts) -> float:
+        return facts.mixed_rounding(2 * len(facts.meetings.a))
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.rows import meeting_loss
 

@@ -50,6 +50,9 @@ class RenoisedGossip(Theorem):
         np.fill_diagonal(m, np.nan)
         return m
 
+    def rounding(self, facts: Facts) -> float:
+        return facts.mixed_rounding(facts.n * facts.steps)
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.blas import one_blas_thread
         from bruit.privacy.network.rows import noisy_rows_loss

@@ -11,6 +11,7 @@ got lost (a lost one takes its noise with it); shares and participants are publi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -51,10 +52,15 @@ class ServerRounds(Theorem):
 
     def _check_cover(self, facts: Facts) -> None:
         wanted = Mask(self.ratio * facts.sigma)
-        places = [k for k, event in enumerate(facts.ledger.events) if event == wanted]
+        places = [k for k, event in enumerate(facts.ledger.events)
+                  if isinstance(event, Mask) and event.sigma == wanted.sigma]  # fmt: skip
         lacking = np.flatnonzero(facts.ledger.counts()[:, places].sum(axis=1) < facts.releases())
         if len(lacking):
             raise PrivacyError(f"peer {lacking[0]} released without canceling noise of sigma = {wanted.sigma:g}")
+
+    def rounding(self, facts: Facts) -> float:
+        """Equal shares add whole numbers (fp:FP-2, FP-3); a weighted sum of hidden ones is not covered."""
+        return facts.all_rounding() if self.shares is None else math.inf
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         releases = facts.releases().astype(np.float64)

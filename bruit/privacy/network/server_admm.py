@@ -3,11 +3,11 @@
 K models, h = members that are neither u nor observers, g = max(1, l / (1 - l)): a dual of u, given the models, moves by
 at most 2 g gamma L when its records change.
 
-    noise of the peers, all take part (V3):   m = K h ((1 + g) / h + (2 + g) grain)^2, at most K     4 K / h, l <= 1/2
+    noise of the peers, all take part (V3):   m = K h ((1 + g) / h)^2, at most K                      4 K / h, l <= 1/2
     noise of the server (V4):                 m = K, the noise of the mean being g gamma sigma / members
 
 V3: the other members' noises move against the change of u, so that all models stay the same; since (I - prox) and the
-clip are non-expansive, each moves by (1 + g) / h sensitivities a round, and by `grain` more on a lattice. V4: given the
+clip are non-expansive, each moves by (1 + g) / h sensitivities a round, in real numbers (ideal). V4: given the
 models so far the mean moves by 2 g gamma L / members, whoever takes part and whatever message is lost; nothing is asked
 of the losses, for the clip bounds every step. The server sees noisy duals (local DP), or exact ones (no guarantee).
 """
@@ -75,7 +75,7 @@ class ModelsTold(Theorem):
         if self.server in observers or hiding < 1 or self.relaxation == 1:
             return releases
         g = growth(self.relaxation)
-        return releases * min(1.0, hiding * ((1 + g) / hiding + (2 + g) * facts.grain) ** 2)
+        return releases * min(1.0, hiding * ((1 + g) / hiding) ** 2)
 
     def seen(self, facts: Facts, observers: tuple[int, ...]) -> str:
         what = "duals of all members" if self.server in observers else "the models the server told"
@@ -114,13 +114,18 @@ class NoisyModels(Theorem):
     def _models(self, facts: Facts) -> Bools:
         """The ledger lines in which the server made a model  # (lines,)."""
         wanted = Mask(mean_noise(len(facts.public.members), self.gamma, facts.sigma, self.relaxation))
-        right = np.array([event == wanted for event in facts.ledger.events], bool)
+        masks = [event.sigma if isinstance(event, Mask) else -1.0 for event in facts.ledger.events]
+        right = np.array(masks) == wanted.sigma
         own = (facts.ledger.column("peer") == self.server) & (facts.ledger.column("clock") % 2 == 0)
         kinds = facts.ledger.column("event")
         return own & right[kinds] if len(kinds) else np.zeros(0, bool)
 
     def unit(self, facts: Facts) -> float:
         return facts.sigma / (2 * facts.clip)
+
+    def rounding(self, facts: Facts) -> float:
+        """Every model is a mean rounded to the grid of its noise: numbers of fp:FP-0."""
+        return facts.all_rounding()
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         took_part = facts.releases() > 0

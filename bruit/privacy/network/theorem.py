@@ -8,6 +8,7 @@ there.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.sequence import Butterfly
-from bruit.privacy.events import Event, GaussianEvent
+from bruit.privacy.events import Event, GaussianEvent, Mask
 from bruit.privacy.guarantee import Hypothesis, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.span import neighborhood
@@ -28,8 +29,11 @@ from bruit.trace import Faults, Meetings
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
 CHANNELS = Hypothesis("messages are encrypted between the two peers that exchange them", checked=False)
 PUBLIC = Hypothesis("graph, weights, schedule, number of steps and dropouts do not depend on the data", checked=False)
-REAL = Hypothesis("numbers are real: rounding of messages and the noise's lattice are not accounted", checked=False)
-STANDING = (HONEST, CHANNELS, PUBLIC, REAL)
+REAL = Hypothesis("numbers are real: nothing is said of the floats that are sent (ideal arithmetic)", checked=False)
+EXACT = Hypothesis("what is sent is on a grid, its noise exactly discrete, and rounding is in epsilon", checked=True)
+STANDING = (HONEST, CHANNELS, PUBLIC)
+IDEALLY = (*STANDING, REAL)
+"""The standing hypotheses of a formula: it is about real numbers, and no run says what was sent."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,9 @@ class Facts:
 
     `agreed` is the graph the peers agreed on, with links in it that were down: only the methods below read it. `sigma`
     is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and strong-convexity
-    constants of the task (None if there are none), `grain` how far the lattice may move a release, in units of the
-    sensitivity, `missed` how many exchanges some real peer went on without, `unequal` whether peers add noise of
-    different sizes, `algorithm` the name of what was run."""
+    constants of the task (None if there are none), `missed` how many exchanges some real peer went on without,
+    `unequal` whether peers add noise of different sizes, `algorithm` the name of what was run, `arithmetic` whether it
+    ran on a grid or with real numbers in mind ("ideal")."""
 
     agreed: Graph | GraphSequence
     steps: int
@@ -52,10 +56,10 @@ class Facts:
     clip: float = float("inf")
     constants: Any = None
     public: Any = None
-    grain: float = 0.0
     missed: int = 0
     unequal: bool = False
     algorithm: str = ""
+    arithmetic: str = "grid"
 
     @property
     def n(self) -> int:
@@ -83,10 +87,41 @@ class Facts:
         kinds = [event for event, data in zip(self.ledger.events, self.ledger.is_data(), strict=True) if data]
         if not kinds:
             return float("inf")
-        if len(kinds) > 1 or not isinstance(kinds[0], GaussianEvent):
+        known = {event.noise_multiplier for event in kinds if isinstance(event, GaussianEvent)}
+        if len(known) != 1 or not all(isinstance(event, GaussianEvent) for event in kinds):
             found = ", ".join(str(kind) for kind in kinds)
             raise PrivacyError(f"this theorem needs one Gaussian mechanism for all releases; the ledger holds {found}")
-        return kinds[0].noise_multiplier
+        return known.pop()
+
+    @property
+    def ideal(self) -> bool:
+        """Whether some release was a float of real-number arithmetic: then all that is said is ideal (fp:FP-4)."""
+        floats = (isinstance(event, GaussianEvent) and event.rounding == math.inf for event in self.ledger.events)
+        return self.arithmetic == "ideal" or any(floats)
+
+    def all_rounding(self) -> float:
+        """R of all that was drawn, by whomever (fp:FP-0): what a view with hidden messages is charged."""
+        lines = zip(self.ledger.events, self.ledger.counts().sum(axis=0).tolist(), strict=True)
+        return math.fsum(count * event.rounding for event, count in lines
+                         if count and isinstance(event, GaussianEvent | Mask))  # fmt: skip
+
+    def own_rounding(self) -> Array:
+        """R of every peer's own releases: what they are charged when all of them are seen  # (n,)."""
+        counts, total = self.ledger.counts(), np.zeros(self.n)
+        for k, event in enumerate(self.ledger.events):
+            if isinstance(event, GaussianEvent):
+                total += np.where(counts[:, k] > 0, counts[:, k] * event.rounding, 0.0)
+        return total
+
+    def mixed_rounding(self, messages: int) -> float:
+        """R of linear mixing with so many messages (fp:FP-1), infinite unless each of them had a dither of its own, or
+        sums of a butterfly were sent and none was missing (fp:FP-2)."""
+        facts = getattr(self.public, "exchange", self.public)
+        sums = bool(getattr(facts, "radices", ()))
+        dithers = sum(count for event, count in zip(self.ledger.events, self.ledger.counts().sum(axis=0).tolist(),
+                                                    strict=True) if isinstance(event, Mask))  # fmt: skip
+        proven = not len(self.faults.round) if sums else dithers >= messages
+        return self.all_rounding() if proven else math.inf
 
     def data_lines(self) -> Bools:
         """Which ledger lines read data (masks do not)  # (lines,)."""
@@ -133,7 +168,20 @@ class Theorem(ABC):
         why = out_of_reach(facts)
         if why:
             raise PrivacyError(why)
-        return self.conditions(facts)
+        conditions = self.conditions(facts)
+        if self.status != "proven":
+            return conditions
+        if facts.ideal:
+            return (*conditions, REAL)
+        if not np.all(np.asarray(self.rounding(facts)) < math.inf):
+            raise PrivacyError("it is proven for real numbers, and not for the arithmetic of this protocol, of which it"
+                               " says nothing that holds for what is sent (fp:FP-4)")  # fmt: skip
+        return (*conditions, EXACT)
+
+    def rounding(self, facts: Facts) -> Array | float:
+        """R of the views it speaks of (fp:FP-0), one for all peers or one each; infinite: the arithmetic of the
+        protocol is not proven for the bits that are sent, and nothing is."""
+        return math.inf
 
     @abstractmethod
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:

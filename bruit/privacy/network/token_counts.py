@@ -58,6 +58,10 @@ class TokenCounts(Theorem):
             *STANDING,
         )
 
+    def rounding(self, facts: Facts) -> float:
+        """Counts are whole numbers, and their noise is randomized response."""
+        return 0.0
+
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         raise PrivacyError("losses of pairs are for Gaussian noise, and counts are hidden by shuffling; ask for the"
                            " epsilon of one pair")  # fmt: skip

@@ -7,8 +7,7 @@ k_u contributions of u and added noise of variance V, in units of sigma^2: the v
 
 Hops may carry all of the noise, a share of it or none (gossip:RING-2), and noise without data (gossip:RING-4). The end
 of the path is one more window when the last token is published. Contributions never depend on the token, so a shift of
-u passes through unchanged; in rounding to the lattice of the noise it is split among the noises of a window to within
-`grain` sensitivities each, which adds 2 k grain M / V + grain^2 sum 1 / v_t over the M noises of a window.
+u passes through unchanged. All are whole multiples of a grid, so that the token is their sum to the bit (fp:FP-2).
 """
 
 from __future__ import annotations
@@ -51,6 +50,9 @@ class TokenSum(Theorem):
             *STANDING,
         )
 
+    def rounding(self, facts: Facts) -> float:
+        return facts.all_rounding()
+
     def unit(self, facts: Facts) -> float:
         return facts.sigma / (2 * facts.clip)
 
@@ -63,9 +65,7 @@ class TokenSum(Theorem):
             if not noise.any():
                 total[k > 0] = np.inf
                 continue
-            whole, some = float(noise.sum()), noise[noise > 0]
-            rounding = 2 * k * facts.grain * len(some) / whole + facts.grain**2 * float(np.sum(1 / some))
-            total += np.where(k > 0, k**2 / whole + rounding, 0.0)
+            total += np.where(k > 0, k**2 / float(noise.sum()), 0.0)
         return total
 
     def _windows(self, path: Ints, observers: tuple[int, ...]) -> Iterator[Ints]:

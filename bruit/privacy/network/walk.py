@@ -4,11 +4,10 @@ Between two visits to the observers the token moves through noisy non-expansive 
 the released token is mu-GDP with mu = sqrt(E(s)) / z, E the path energy: squared slopes of the greatest convex
 minorant of the partial sums (walk:F-2). Segments compose: X_uv = sum of E over segments, in local-DP units.
 The observer is assumed to know the whole walk. Silent steps must carry noise too.
-Rounding a gradient to the lattice of its noise moves it by at most `grain` sensitivities, so a step may expand by that
-much: all shifts of a segment in which u contributes grow by the grain, and E by 2 grain k + grain^2 length.
+Every hop is a number of fp:FP-0: its noise is discrete, and rounding and the gradient's floats are in R.
 A regularizer l2 adds l2 |x| to a gradient: in a ball of radius `bound` at most l2 bound, which the clip must allow for.
 With step sizes eta_t the shifts and the noises are eta_t (walk:RW-3, F-2): E is the weighted energy, never below the
-plain one, and the first grain counts (largest / smallest step) times. Steps of a burn-in, without data and without
+plain one. Steps of a burn-in, without data and without
 noise, show a token that nobody has touched. A published last token is one more observation.
 """
 
@@ -77,6 +76,7 @@ class RealizedWalk(Theorem):
             Hypothesis(f"{step} {self.rate:g} <= 2/beta = {2 / constants.smoothness:g}", checked=True),
             Hypothesis("losses are convex and smooth, gradients stay below the clip by declaration", checked=True),
             Hypothesis("every step, silent ones too, carries noise of the same size", checked=True),
+            Hypothesis("a gradient computed in floats is within 2^-30 of the clip of the exact one", checked=False),
             Hypothesis("the walk does not depend on the data; the observer may know all of it", checked=False),
             Hypothesis(ending, checked=False),
             *STANDING,
@@ -100,19 +100,14 @@ class RealizedWalk(Theorem):
         sizes = None if self.decay == 0 else np.asarray((1.0 + np.arange(len(path))) ** -self.decay, np.float64)
         return Visits(path, flags[self.burn_in :], facts.n, self.published, steps=sizes)
 
-    def _lattice(self, facts: Facts) -> Array:
-        """What rounding to the lattice adds to the energy of a peer that contributed  # (n,)."""
-        count, length = facts.releases(), len(facts.meetings.b)
-        range_of_steps = float(max(1, length)) ** self.decay
-        more = 2 * facts.grain * count * range_of_steps + facts.grain**2 * length
-        return np.where(count > 0, more, 0.0)
+    def rounding(self, facts: Facts) -> float:
+        return facts.all_rounding()
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        return self._seen(self._visits(facts), self._lattice(facts), observers)
+        return self._seen(self._visits(facts), observers)
 
-    def _seen(self, walk: Visits, more: Array, observers: tuple[int, ...]) -> Array:
-        found = np.nan_to_num(walk_losses(walk, observers))  # nan for the observers themselves
-        return np.where(found > 0, found + more, 0.0)
+    def _seen(self, walk: Visits, observers: tuple[int, ...]) -> Array:
+        return np.nan_to_num(walk_losses(walk, observers))  # nan for the observers themselves
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         return (f"of this walk of {len(facts.meetings.b)} visits; another walk has another loss",)
@@ -123,10 +118,10 @@ class RealizedWalk(Theorem):
                 "a cool-down (rest) or a cap on contributions (cap), so that more noise lies between two of them")
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
-        walk, more = self._visits(facts), self._lattice(facts)
+        walk = self._visits(facts)
         m = np.empty((facts.n, facts.n))
         for v in range(facts.n):
-            m[:, v] = self._seen(walk, more, (v,))
+            m[:, v] = self._seen(walk, (v,))
             if progress is not None:
                 progress(v + 1, facts.n)
         np.fill_diagonal(m, np.nan)
