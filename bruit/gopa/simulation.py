@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bruit.arrays import Array, Bools, Ints, Words
+from bruit.digests import digest
 from bruit.errors import ConfigError
 from bruit.gopa.messages import Outcome
 from bruit.gopa.terms import Terms
@@ -48,8 +49,12 @@ def simulate(
 
 
 def masked_values(graph: Graph, values: Array, terms: Terms, seed: int = 0, among: Bools | None = None) -> Words:
-    """What every peer publishes, as words; noise is exchanged on all edges, or on those among some peers  # (n, d)."""
-    field, dice, everybody = terms.field, Replay(seed), np.arange(graph.n)
+    """What every peer publishes, as words; noise is exchanged on all edges, or on those among some peers  # (n, d).
+
+    The noise follows from the seed and from all it hides: other values, another graph or other terms are other draws.
+    """
+    hides = digest(digest(b"", "gopa", seed), values, terms, graph.fingerprint(), among)
+    field, dice, everybody = terms.field, Replay(seed, hides), np.arange(graph.n)
     masked = field.encode(values)
     ends = graph.edges()
     if among is not None:

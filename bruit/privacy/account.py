@@ -78,6 +78,12 @@ class Charge:
         return Charge(self.energy + other.energy, tuple(e for part in parts for e in part.events), counts)
 
 
+def door_hypothesis(facts: Facts) -> Hypothesis:
+    """Whether data left through the door only: checked while the run went on, or assumed, and why."""
+    text = "every release went through the door and its ledger line"
+    return Hypothesis(f"{text} ({facts.unwatched})" if facts.unwatched else text, checked=not facts.unwatched)
+
+
 def charged_locally(facts: Facts) -> Charge:
     """Everything each peer ever released, seen by everybody, from its ledger lines (gossip:DP-8)."""
     counts, energy = facts.ledger.counts(), np.zeros(facts.n)
@@ -125,7 +131,8 @@ class Accountant:
             if theorem.status != status:
                 continue
             try:
-                return theorem, theorem.check(self.facts), tuple(refused)
+                watched = () if not self.facts.unwatched else (door_hypothesis(self.facts),)
+                return theorem, theorem.check(self.facts) + watched, tuple(refused)
             except PrivacyError as error:
                 refused.append(f"{theorem.title} ({theorem.spec}) does not apply: {error}")
         if status != "proven":
@@ -179,7 +186,7 @@ class Accountant:
             GaussianProfile(0.0) if nobody else charge.profile(chosen), 0.0 if nobody else loss,
             z if 0 < z < math.inf else 0.0, tuple(note for part in phases for note in part.notes),
             "; then ".join(part.seen for part in phases if part.seen),
-            tuple(dict.fromkeys(text for part in phases for text in part.advice)),
+            tuple(dict.fromkeys(text for part in phases for text in part.advice)), self.facts.noise,
         )  # fmt: skip
 
     def _phases(self, observers: tuple[int, ...] | None, status: Status, delta: float,
@@ -226,7 +233,7 @@ class Accountant:
         charge, releases = charged_locally(self.facts), self.facts.releases()
         kinds = {e.noise_multiplier for e in self.facts.ledger.events if isinstance(e, GaussianEvent)}
         z = kinds.pop() if len(kinds) == 1 and charge.counts is None else 0.0
-        hypotheses = (Hypothesis("every release went through the door and its ledger line", checked=True),)
+        hypotheses = (door_hypothesis(self.facts),)
         total = int(releases.sum())
         return _Answer(
             charge, "local DP: composition of the ledger's lines", "gossip:DP-8", "proven", hypotheses, notes,

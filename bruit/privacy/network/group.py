@@ -118,7 +118,7 @@ def group_guarantee_of(facts: Facts, of: Peers, seen_by: Peers) -> Guarantee:
     else:
         loss = _joint_of(sequence_rows(facts.at, facts.n, facts.steps, asked.observers), asked.members)
     stated = _stated(asked, loss, facts.noise_multiplier(), facts.steps, facts.level)
-    return replace(stated, hypotheses=(once, *stated.hypotheses))
+    return replace(stated, hypotheses=(once, *stated.hypotheses), noise=facts.noise)
 
 
 def _stated(asked: Question, loss: float, noise_multiplier: float, steps: int, level: str) -> Guarantee:

@@ -21,6 +21,7 @@ from bruit.privacy.events import Event, GaussianEvent
 from bruit.privacy.guarantee import Hypothesis, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.span import neighborhood
+from bruit.privacy.noise_source import Sources
 from bruit.trace import Faults, Meetings
 
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
@@ -37,7 +38,8 @@ class Facts:
     `sigma` is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and
     strong-convexity constants of the task (None if there are none), `grain` how far the lattice may move a release, in
     units of the sensitivity, `missed` how many exchanges some real peer went on without, `unequal` whether peers add
-    noise of different sizes."""
+    noise of different sizes, `noise` which draws hide the data (none for formulas), `unwatched` why nobody can say that
+    data left through the door only (empty: it was checked while the run went on)."""
 
     graph: Graph | GraphSequence
     steps: int
@@ -52,6 +54,8 @@ class Facts:
     grain: float = 0.0
     missed: int = 0
     unequal: bool = False
+    noise: Sources = frozenset()
+    unwatched: str = "no run was watched"
 
     @property
     def n(self) -> int:
