@@ -217,7 +217,7 @@ def check_steps_zero(algorithm: Algorithm[Any], graph: Graph | GraphSequence, ta
 
 def checks() -> tuple[Check, ...]:
     """All of them, in order."""
-    return (check_data_only_through_the_door, check_engines_agree, check_replay_under_faults, check_messages_are_pure,
+    return (check_engines_agree, check_replay_under_faults, check_messages_are_pure, check_data_only_through_the_door,
             check_linear, check_steps_zero)
 
 

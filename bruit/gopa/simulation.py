@@ -48,13 +48,14 @@ def simulate(
     return Outcome(terms.field.decode(total) / count, stay, gone, residual, variance, total)
 
 
-def masked_values(graph: Graph, values: Array, terms: Terms, seed: int = 0, among: Bools | None = None) -> Words:
-    """What every peer publishes, as words; noise is exchanged on all edges, or on those among some peers  # (n, d).
+def noise_dice(graph: Graph, values: Array, terms: Terms, seed: int = 0, among: Bools | None = None) -> Dice:
+    """The dice of a round follow from the seed and from all they hide: other values or terms are other draws."""
+    return Replay(seed, digest(digest(b"", "gopa", seed), values, terms, graph.fingerprint(), among))
 
-    The noise follows from the seed and from all it hides: other values, another graph or other terms are other draws.
-    """
-    hides = digest(digest(b"", "gopa", seed), values, terms, graph.fingerprint(), among)
-    field, dice, everybody = terms.field, Replay(seed, hides), np.arange(graph.n)
+
+def masked_values(graph: Graph, values: Array, terms: Terms, seed: int = 0, among: Bools | None = None) -> Words:
+    """What every peer publishes, as words; noise is exchanged on all edges, or on those among some peers  # (n, d)."""
+    field, dice, everybody = terms.field, noise_dice(graph, values, terms, seed, among), np.arange(graph.n)
     masked = field.encode(values)
     ends = graph.edges()
     if among is not None:
