@@ -138,8 +138,9 @@ def _refuse_shared(one: Guarantee, other: Guarantee) -> None:
         raise PrivacyError(f"these two may share their noise ({names}): from a folder or a rehearsal nobody can tell"
                            " whether the records were the same; use another seed or chain the runs with after=")
     if alike:
-        raise PrivacyError(f"these two share their noise ({names}): it is one release, stated twice, and costs once;"
-                           " for a second release use another seed or chain the runs with after=")
+        raise PrivacyError(f"these two share their noise ({names}): the same run stated twice is one release and costs"
+                           " once, and under other faults the same noise hides nothing; use another seed or chain the"
+                           " runs with after=")
     if len(common) == min(len(one.noise), len(other.noise)):
         raise PrivacyError(f"these two share their noise ({names}): one goes on from the other and accounts for it"
                            " already; take that one alone")
