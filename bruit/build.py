@@ -55,12 +55,12 @@ class Experiment:
     file: ExperimentFile
     text: str
 
-    def run(self, progress: Progress | None = None) -> Run:
+    def run(self, progress: Progress | None = None, rehearsal: bool = False) -> Run:
         """Make it happen; references (alone, all data in one place) are computed once, for the observer."""
         result = run(
             self.algorithm, self.graph, self.task, privacy=self.privacy, steps=self.steps, seed=self.file.seed,
             engine=self.engine, watch=self.file.watch, progress=progress,
-            evaluate_every=self._scored(),
+            evaluate_every=self._scored(), rehearsal=rehearsal,
         )  # fmt: skip
         result.references = self.task.references() if self.file.references else {}
         if self.file.references and isinstance(self.algorithm, WalkADMM | FederatedADMM):

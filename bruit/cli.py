@@ -48,6 +48,9 @@ def run(
     engine: Annotated[str | None, typer.Option(help="bulk or events, instead of the file's.")] = None,
     output: Annotated[Path | None, typer.Option("--out", help="Run folder to write.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run folder.")] = False,
+    rehearsal: Annotated[
+        bool, typer.Option("--rehearsal", help="The noise of peers that run with --rehearse, whatever the records.")
+    ] = False,
     delta: Delta = 1e-6,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -70,7 +73,7 @@ def run(
         raise ConfigError(f"{target} exists; choose another --out or add --force")
     built = build(file, text, experiment)
     with Ticker(quiet or as_json, "learning") as ticker:
-        result = built.run(ticker)
+        result = built.run(ticker, rehearsal)
     with Ticker(quiet or as_json, "accounting") as ticker:
         summary = result.summary(delta, progress=ticker)
     result.save(target, overwrite=force or output is None)
@@ -79,6 +82,8 @@ def run(
         return
     report.show(out, result, summary)
     if not quiet:
+        if result.privacy is not None:
+            say(f"\nthe noise is {result.noise_words()}")
         say(f"\nsaved in {target}; try next:\n  {program()} epsilon {target} --of 0 --seen-by {result.n - 1}")
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.doorway import same, untwinned
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array
@@ -19,9 +20,10 @@ from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Mechanism
+from bruit.noise_keys import noise_of
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
-from bruit.result import Run
+from bruit.result import Run, noise_source
 from bruit.tasks import Mean, Task
 from bruit.trace import Trace
 
@@ -43,12 +45,17 @@ def run(
     given: Trace | None = None,
     after: Run | None = None,
     carry: Carry | None = None,
+    rehearsal: bool = False,
 ) -> Run:
     """Run an algorithm among the peers of a graph, each holding its part of the task.
 
     `watch` keeps the payloads these peers receive; `evaluate_every` = 0 evaluates nothing (about 20 times by
     default); `given` replays a trace; `after` goes on in another run's ledger, and carries on the "state" of the same
     algorithm (its default), the "model" of each peer (the default for another algorithm), or "nothing".
+
+    The seed chooses schedules and public draws; the noise also follows from the records and all else the run depends
+    on, so that only the identical run repeats it. `rehearsal` leaves the records out: then it is the noise of real
+    peers under `bruit peer run --rehearse SEED`, who do not know each other's records; other records share it.
     """
     graph = named_graph(graph) if isinstance(graph, str) else graph
     if task.peers != graph.n:
@@ -62,7 +69,7 @@ def run(
     engine = Bulk() if engine is None else engine
     dice = Replay(seed)
     ledger = Ledger(graph.n)
-    phase = 0 if after is None else after.phase + 1  # part of every noise address: no draw is ever used twice
+    phase = 0 if after is None else after.phase + 1
     carried, models = "nothing", None
     if after is not None:
         carried, models = _carried(after, algorithm, task, carry)
@@ -71,16 +78,21 @@ def run(
             raise PrivacyError(f"guarantees of different levels ({levels}) do not compose; use one level throughout")
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
-    door = TaskDoor(task, privacy, dice, ledger, phase, models=models)
+    source = noise_source(algorithm, graph, privacy, steps, seed, after, carried, None if rehearsal else task)
+    door = TaskDoor(task, privacy, noise_of(source, seed), ledger, phase, models=models, public=dice)
     job = Job(
         algorithm, graph, door, dice, steps, ledger, watched, task.evaluate, every, progress, given,
-        deepcopy(after.state) if after is not None and carried == "state" else None,  # engines write states in place
+        deepcopy(after.twinned()) if after is not None and carried == "state" else None,  # engines write in place
     )  # fmt: skip
     outcome = engine.execute(job)
+    state, twin = untwinned(outcome.state)
+    estimates = algorithm.estimate(state)
+    local = twin is not None and not same(estimates, algorithm.estimate(twin))
     return Run(
         algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
-        ledger, outcome.metrics, algorithm.estimate(outcome.state), state=outcome.state, phase=phase,
-        before=after, carried=carried,
+        ledger, outcome.metrics, estimates, state=state, phase=phase, before=after, carried=carried,
+        noise=frozenset({source}) | (frozenset() if after is None else after.noise), rehearsal=rehearsal,
+        unwatched=outcome.unwatched or door.watch.blind, local=local, twin=twin,
     )  # fmt: skip
 
 
@@ -97,6 +109,9 @@ def _carried(after: Run, algorithm: Algorithm[Any], task: Task, carry: Carry | N
         raise ConfigError("the earlier run came from a folder, which keeps no states; carry the 'model' instead")
     if chosen != "model":
         return chosen, None
+    if after.local:
+        raise PrivacyError("the models of the earlier run hold raw data that was to stay at home (home.keep), so they"
+                           " are no beginning for messages; carry the 'state' or 'nothing'")  # fmt: skip
     if after.estimates.shape != (task.peers, task.dim):
         found = f"models of shape {after.estimates.shape}, and this task needs {(task.peers, task.dim)}"
         raise ConfigError(f"the earlier run left {found}; start from 'nothing', or use the same task")
@@ -159,4 +174,5 @@ def rehearse(
     The ledger and the meetings come from running the algorithm itself, so that accounting cannot drift from the code.
     """
     blank = Mean(np.zeros((graph.n, dim)))
-    return run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0)
+    planned = run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0)
+    return replace(planned, noise=frozenset())  # a plan speaks of no draws in particular

@@ -127,7 +127,7 @@ def _values(
         values = np.clip(values, chosen.low, chosen.high) if asked.clip else values
     if not shuffle:
         _refuse_sorted(values, columns.file, asked.column)
-    thrown = dice(asked.seed)
+    thrown = dice(asked.seed, chosen, values)
     reports = chosen.report(_shuffled(values, thrown) if shuffle else values, thrown)
     return replace(reports, labels=names), chosen.bits()
 
@@ -140,8 +140,8 @@ def _scores(columns: Columns, asked: _Asked, label: str, positive: str | None, l
     low, high = 0.0 if asked.low is None else asked.low, 1.0 if asked.high is None else asked.high
     agreed = ScoreReports(LEVELS if levels is None else levels, asked.epsilon, low, high)
     scores = column_of_numbers(columns, asked.column)
-    return agreed.report(np.clip(scores, low, high) if asked.clip else scores, labels_of(columns, label, positive),
-                         dice(asked.seed))
+    scores, labels = np.clip(scores, low, high) if asked.clip else scores, labels_of(columns, label, positive)
+    return agreed.report(scores, labels, dice(asked.seed, agreed, scores, labels))
 
 
 @ldp_app.command("estimate")

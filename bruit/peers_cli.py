@@ -63,7 +63,7 @@ def peer_run(
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     if rehearse is not None and not quiet and not as_json:
-        say("rehearsal: the dice can be replayed, so the noise protects nothing")
+        say("rehearsal: whoever knows the seed can draw the noise again, on any records, so it protects nothing")
     people = [participant(read_site(site), rehearse) for site in sites]
     code = run_participants(people, metrics_port)
     if as_json:
@@ -71,8 +71,9 @@ def peer_run(
     elif not quiet:
         for one in people:
             now = status(one)
+            spent = "epsilon spent" if not now["rehearsal"] else "rehearsed, nothing is protected: epsilon would be"
             say(f"peer {now['peer']}: {now['step']} of {now['steps']} steps, {now['sent']} messages sent,"
-                f" epsilon spent {float(now['epsilon']):.4g} at delta {now['delta']:g}; report in {one.site.state}")
+                f" {spent} {float(now['epsilon']):.4g} at delta {now['delta']:g}; report in {one.site.state}")
     raise typer.Exit(code)
 
 

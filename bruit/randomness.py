@@ -9,7 +9,9 @@ products, quotients and square roots (no library logarithm, no fused operation),
 batch it is drawn in, nor on the path (numpy or compiled), nor on the machine.
 
 Two uses of one address give the same number twice. Noise used twice is a privacy bug: callers count their uses.
-`Replay` is for simulation and rehearsals, `Secure` for everything that leaves a real peer.
+`Replay` is for simulation and rehearsals, `Secure` for everything that leaves a real peer. Noise is addressed by what
+it hides as well: the dice behind a simulated door are keyed by the seed *and* a digest of the records and of all else
+the run depends on, so that only the identical run repeats them; schedules and public draws follow the seed alone.
 """
 
 import hashlib
@@ -129,20 +131,25 @@ class Dice(ABC):
 
 @final
 class Replay(Dice):
-    """Dice that fall the same way each time: the key comes from a seed. Simulation and rehearsals only."""
+    """Dice that fall the same way each time: the key comes from a seed. Simulation and rehearsals only.
 
-    def __init__(self, seed: int) -> None:
+    `hides` is the digest of what their numbers hide. Dice that hide different things share no number, whatever the
+    seed; dice that hide nothing (schedules, public draws, examples) leave it empty.
+    """
+
+    def __init__(self, seed: int, hides: bytes = b"") -> None:
         super().__init__()
-        self.seed = int(seed)
+        self.seed, self._hides = int(seed), bytes(hides)
 
     def _secret(self) -> bytes:
-        return hashlib.blake2b(str(self.seed).encode(), person=b"bruit replay").digest()[:16]
+        named = str(self.seed).encode() + (b" hides " + self._hides if self._hides else b"")
+        return hashlib.blake2b(named, person=b"bruit replay").digest()[:16]
 
     def __repr__(self) -> str:
-        return f"Replay({self.seed})"
+        return f"Replay({self.seed}, hides=...)" if self._hides else f"Replay({self.seed})"
 
-    def __reduce__(self) -> tuple[type["Replay"], tuple[int]]:
-        return Replay, (self.seed,)
+    def __reduce__(self) -> tuple[type["Replay"], tuple[int, bytes]]:
+        return Replay, (self.seed, self._hides)
 
 
 @final

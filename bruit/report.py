@@ -105,6 +105,7 @@ def as_json(run: Run, summary: Summary) -> dict[str, Any]:
         "peers": run.n, "graph": run.graph.name, "algorithm": run.algorithm.describe(), "steps": run.steps,
         "seed": run.seed, "engine": run.engine, "metrics": last, "references": run.references,
         "messages": run.trace.messages, "bytes": run.trace.bytes, "privacy": summary_json(summary),
+        "noise": run.noise_words(),
         "utility": utility.plain() if isinstance(utility, Expectation) else utility,
         "communication": None if shape is None else shape.plain(),
     }  # fmt: skip

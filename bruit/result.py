@@ -22,23 +22,29 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bruit.algorithms.algorithm import Algorithm, algorithm_from
+from bruit.algorithms.doorway import Twinned
 from bruit.arrays import Array
 from bruit.engines.engine import Metrics
 from bruit.errors import BruitError, ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism, mechanism_from
+from bruit.noise_keys import hidden_digest, noise_of, public_digest, told_of
 from bruit.notebook_table import html_table
 from bruit.privacy.account import Accountant, Observers, Peers, Summary
 from bruit.privacy.guarantee import Epsilon, Guarantee, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
-from bruit.tasks.task import Constants
+from bruit.privacy.noise_source import NoiseSource, Sources
+from bruit.randomness import Replay
+from bruit.tasks.task import Constants, Task
 from bruit.trace import Trace, View, trace_from
 from bruit.whole_files import plain, to_json
 
 FORMAT, VERSION = "bruit-run", 1
 FILES = ("trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml")
 BEFORE = "before.run"
+REPLAYABLE = "simulated: whoever knows the seed and the records can draw it again; it protects nobody"
+REHEARSED = "rehearsed: whoever knows the seed can draw it again; it protects nobody"
 COUNTS = ("messages", "refusals", "retransmissions", "missed", "bytes")
 
 
@@ -47,7 +53,9 @@ class Run:
     """The outcome of one experiment; `state` is kept in memory only, to chain phases.
 
     A protocol that followed another in the same ledger keeps it as `before`, with what it `carried` on from it: the
-    "state" of the same algorithm, the "model" each peer had, or "nothing"."""
+    "state" of the same algorithm, the "model" each peer had, or "nothing". `noise` names the draws of all of them;
+    `unwatched` says why nobody can tell that data left through the door only, if so; `local`: the estimates hold raw
+    data that was to stay at home; `twin`: the states of the same peers with other raw data (`algorithms.doorway`)."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence
@@ -67,6 +75,11 @@ class Run:
     state: Any = field(default=None, repr=False)
     before: Run | None = field(default=None, repr=False)
     carried: str = "nothing"
+    noise: Sources = field(default=frozenset(), repr=False)
+    rehearsal: bool = False
+    unwatched: str = "no run was watched"
+    local: bool = False
+    twin: Any = field(default=None, repr=False)
     plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
@@ -98,7 +111,8 @@ class Run:
         return Facts(self.graph, self.steps, own, self.trace.meetings, self.trace.faults, level, sigma, clip,
                      self.constants, public, self.trace.missed,
                      self.privacy is not None and self.privacy.unequal, self.algorithm.name(),
-                     "grid" if self.privacy is None else self.privacy.arithmetic)  # fmt: skip
+                     "grid" if self.privacy is None else self.privacy.arithmetic, self.noise,
+                     self.unwatched)  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()
@@ -122,6 +136,34 @@ class Run:
                 progress: Callable[[int, int], None] | None = None) -> Summary:  # fmt: skip
         """Worst, typical and mean pair, and local DP alone."""
         return self.accountant().summary(delta, status, progress)
+
+    def public_digest(self) -> str:
+        """A name for all of this run but its records: part of the address of its noise."""
+        before = "" if self.before is None else self.before.public_digest()
+        return public_digest(self.algorithm, self.graph, self.privacy, self.steps, self.seed, self.phase, self.carried,
+                             before)  # fmt: skip
+
+    def noise_words(self) -> str:
+        """Who can take the noise of this run away."""
+        if self.privacy is None:
+            return "none"
+        return REHEARSED if self.rehearsal else REPLAYABLE
+
+    def twinned(self) -> Any:
+        """The final states, with those of the twin if there is one."""
+        if self.twin is None:
+            return self.state
+        return Twinned(self.state, self.twin, np.full(self.n, self.steps, np.int64))
+
+    def dice(self, task: Task) -> Replay:
+        """The dice behind this run's door, to throw them again: only who has its records can."""
+        source = noise_source(self.algorithm, self.graph, self.privacy, self.steps, self.seed, self.before,
+                              self.carried, None if self.rehearsal else task)  # fmt: skip
+        known = [one.hidden for one in self.noise if one.public == source.public and one.hidden is not None]
+        if source.hidden is not None and known and source.hidden not in known:
+            raise ConfigError("these are not the records of this run, so its noise cannot be drawn again; give its own"
+                              " task")  # fmt: skip
+        return noise_of(source, self.seed)
 
     def view(self, observers: int | set[int]) -> View:
         """What a watched peer or coalition received."""
@@ -180,9 +222,28 @@ class Run:
             "steps": self.steps, "seed": self.seed, "engine": self.engine,
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
             "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase,
-            "carried": self.carried, "before": None if self.before is None else BEFORE,
+            "carried": self.carried, "before": None if self.before is None else BEFORE, "rehearsal": self.rehearsal,
+            "unwatched": self.unwatched, "local": self.local, "planned": not self.noise,
+            "noise": self.noise_words(),
             "public": _plain(self.algorithm.prepare(self.graph, self.steps)), **counts,
         }  # fmt: skip
+
+
+def noise_source(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, privacy: Mechanism | None, steps: int, seed: int,
+    before: Run | None, carried: str, task: Task | None,
+) -> NoiseSource:  # fmt: skip
+    """The draws of a run that goes on from `before`; without its task, all that can be said of them."""
+    phase = 0 if before is None else before.phase + 1
+    public = public_digest(algorithm, graph, privacy, steps, seed, phase, carried,
+                           "" if before is None else before.public_digest())  # fmt: skip
+    told = told_of(algorithm, graph, steps, seed, phase)
+    if task is None:
+        return NoiseSource(told, public)
+    rows = None if before is None else {"state": before.state, "model": before.estimates, "nothing": None}[carried]
+    if carried == "state" and rows is None:
+        raise ConfigError("this run went on from states that no folder keeps, so its noise cannot be drawn again")
+    return NoiseSource(told, public, hidden_digest(public, seed, task, rows))
 
 
 def _plain(public: Any) -> dict[str, Any]:
@@ -254,12 +315,19 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
     ledger = Ledger.load(folder / "ledger.npz")
     if ledger.peers != graph.n or len(estimates) != graph.n:
         raise ConfigError(f"the run folder {folder} is broken: its parts speak of different numbers of peers")
-    return Run(
+    found = Run(
         algorithm_from(manifest["algorithm"]), graph, manifest["steps"], manifest["seed"], manifest["engine"], privacy,
         manifest["task"], constants, trace, ledger, Metrics(scores["steps"], rows), estimates, references,
         (folder / "experiment.toml").read_text(encoding="utf-8"), manifest["phase"],
         before=None if manifest["before"] is None else load(folder / BEFORE), carried=manifest["carried"],
+        rehearsal=bool(manifest.get("rehearsal", False)), local=bool(manifest.get("local", False)),
+        unwatched=str(manifest.get("unwatched", "its folder does not say whether anybody watched")),
     )  # fmt: skip
+    if manifest.get("planned"):
+        return found
+    source = noise_source(found.algorithm, graph, privacy, found.steps, found.seed, found.before, found.carried, None)
+    found.noise = frozenset({source}) | (frozenset() if found.before is None else found.before.noise)
+    return found
 
 
 def _constants(stored: dict[str, Any]) -> Constants:

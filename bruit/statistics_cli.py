@@ -85,7 +85,7 @@ def auc(
     asked = PrivateAuc(depth, epsilon, ties="half")
     _refuse_blind_auc(up, down, asked)
     bins = bins_of(np.clip(scores, low, high) if clip else scores, 1 << depth, low, high)
-    found = asked.estimate(asked.report(bins, dice(seed)), labels, confidence=confidence)
+    found = asked.estimate(asked.report(bins, dice(seed, asked, bins)), labels, confidence=confidence)
     about = {
         "auc": found.value, "interval": [found.low, found.high], "confidence": confidence, "error": found.error,
         "raw": found.raw, "epsilon": epsilon, "delta": 0.0, "level": "user", "against": AGAINST, "bits_per_user": 1,
@@ -144,7 +144,8 @@ def mean(
     protocol = mean_protocol(low, high, epsilon, delta)
     values = column_of_numbers(read_csv(existing(table)), column)
     _refuse_blind_mean(protocol, len(values))
-    found = protocol.estimate(protocol.report(np.clip(values, low, high) if clip else values, dice(seed)), confidence)
+    values = np.clip(values, low, high) if clip else values
+    found = protocol.estimate(protocol.report(values, dice(seed, protocol, values)), confidence)
     about = {
         "mean": found.value, "interval": [found.low, found.high], "confidence": confidence, "error": found.error,
         "epsilon": epsilon, "delta": delta or 0.0, "level": "user", "against": AGAINST,

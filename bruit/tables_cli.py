@@ -35,11 +35,12 @@ def privacy(epsilon: float, delta: float, seed: int | None) -> None:
         say("  a rehearsal: whoever knows the seed can undo the noise; leave --seed out for data that matter")
 
 
-def dice(seed: int | None) -> Dice:
-    """Dice nobody can throw again, unless a seed asks for a rehearsal."""
+def dice(seed: int | None, *hides: object) -> Dice:
+    """Dice nobody can throw again, unless a seed asks for a rehearsal: then they follow from what they hide, too."""
+    from bruit.digests import digest
     from bruit.randomness import Replay, Secure
 
-    return Secure() if seed is None else Replay(seed)
+    return Secure() if seed is None else Replay(seed, digest(digest(b"", "reports", seed), *hides))
 
 
 def existing(path: Path) -> Path:

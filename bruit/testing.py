@@ -1,26 +1,29 @@
 """Checks that any algorithm must pass, yours included: `check_algorithm(MyAlgorithm())`.
 
 Engines agree step by step without latency, and through replay with latency, loss and churn; rows do not peek at each
-other; private fields never reach a message; `linear` algorithms are linear; a message sent twice is the same.
+other; private fields never reach a message; messages are the same when data change and the door's answers do not;
+`linear` algorithms are linear; a message sent twice is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import Address
+from bruit.algorithms.doorway import same
+from bruit.algorithms.home import Address, OnGrid, TaskDoor
 from bruit.algorithms.messages import Links
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.engines.events import Events
 from bruit.engines.forms import SourceDoor
-from bruit.engines.replay import compare, flat
-from bruit.errors import ConformanceError
+from bruit.engines.replay import compare, flat, lines
+from bruit.errors import ConformanceError, PrivacyError
 from bruit.experiment import run
 from bruit.graphs import Graph, GraphSequence, grid
 from bruit.mechanisms import Gaussian
@@ -29,6 +32,7 @@ from bruit.randomness import Replay
 from bruit.replaying import replay
 from bruit.result import Run
 from bruit.tasks import Mean, Task
+from bruit.tasks.task import Constants, Manifest
 
 Check = Callable[[Algorithm[Any], Graph | GraphSequence, Task, int], None]
 
@@ -76,6 +80,99 @@ def flat_rows(rows: Any) -> Array:
     return flat(rows) if len(rows) else np.zeros(0)
 
 
+@dataclass(frozen=True, eq=False)
+class Swapped(Task):
+    """The same records in other hands: peer i holds what peer i + 1 held."""
+
+    inner: Task
+
+    def _ids(self, ids: Ints) -> Ints:
+        return np.asarray((ids + 1) % self.inner.peers)
+
+    @property
+    def peers(self) -> int:
+        return self.inner.peers
+
+    @property
+    def dim(self) -> int:
+        return self.inner.dim
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    @property
+    def metric(self) -> str:
+        return self.inner.metric
+
+    def value(self, ids: Ints) -> Array:
+        return self.inner.value(self._ids(ids))
+
+    def gradient(self, ids: Ints, x: Array) -> Array:
+        return self.inner.gradient(self._ids(ids), x)
+
+    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
+        return self.inner.gradient_sampled(self._ids(ids), x, uniforms)
+
+    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
+        return self.inner.prox(self._ids(ids), x, rho)
+
+    def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
+        return self.inner.pair_value(x, y, uniform)
+
+    def pair_gradient(self, models: Array, x: Array, y: Array, uniform: float) -> Array:
+        return self.inner.pair_gradient(models, x, y, uniform)
+
+    def evaluate(self, models: Array) -> dict[str, float]:
+        return self.inner.evaluate(models)
+
+    def constants(self) -> Constants:
+        return self.inner.constants()
+
+    def describe(self) -> Manifest:
+        return self.inner.describe()
+
+    def references(self) -> dict[str, float]:
+        return {}
+
+
+@dataclass(frozen=True)
+class ScriptedDoor(TaskDoor):
+    """A door that answers by a script: every release is a function of its address, whatever the records say."""
+
+    def _release(self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None) -> Array:
+        rows = Replay(17).normal("script", at.ids, at.steps, at.use, raw.shape[1])
+        return super()._release(at, rows, level, on)
+
+
+def check_data_only_through_the_door(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int
+) -> None:
+    """With the same answers of the door and other data behind it, everybody says the same, to the last bit, and the
+    ledger has the same lines. Raw answers (`home.keep`) and whatever reaches around the door do change."""
+    stories = []
+    for data in (task, Swapped(task)):
+        ledger, dice = Ledger(graph.n), Replay(5)
+        door = ScriptedDoor(data, Gaussian(clip=2.0, sigma=0.5), dice, ledger)
+        try:
+            outcome = Bulk().execute(Job(algorithm, graph, door, dice, steps, ledger, frozenset(range(graph.n))))
+        except PrivacyError as error:
+            raise ConformanceError(f"{algorithm.name()}: data leaves past the door: {error}") from error
+        stories.append((outcome.trace.received, lines(ledger)))
+    (first, spent), (second, again) = stories
+    if len(first) != len(second):
+        raise ConformanceError(f"{algorithm.name()}: how many messages there are changes with the records, though the"
+                               f" door's answers do not: {len(first)} and {len(second)}")  # fmt: skip
+    for one, other in zip(first, second, strict=True):
+        if not same(one.row, other.row):
+            raise ConformanceError(f"{algorithm.name()}: data leaves past the door: what peer {one.sender} told peer"
+                                   f" {one.receiver} at {one.clock} changes with the records, though the door's answers"
+                                   " do not")  # fmt: skip
+    if spent != again:
+        raise ConformanceError(f"{algorithm.name()}: what the ledger says changes with the records, though the door's"
+                               " answers do not")  # fmt: skip
+
+
 class _Scaled(SourceDoor):
     """A door whose answers are all multiplied by a number and added up: for the test of superposition."""
 
@@ -120,7 +217,8 @@ def check_steps_zero(algorithm: Algorithm[Any], graph: Graph | GraphSequence, ta
 
 def checks() -> tuple[Check, ...]:
     """All of them, in order."""
-    return check_engines_agree, check_replay_under_faults, check_messages_are_pure, check_linear, check_steps_zero
+    return (check_engines_agree, check_replay_under_faults, check_messages_are_pure, check_data_only_through_the_door,
+            check_linear, check_steps_zero)
 
 
 def check_algorithm(algorithm: Algorithm[Any], graph: Graph | GraphSequence | None = None, steps: int = 7) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from bruit.algorithms.doorway import Doorway, Watch, other_answer
 from bruit.algorithms.messages import Edges, Slots
 from bruit.arrays import Array, Bools, Ints
 from bruit.discrete_normal import discrete_normals
@@ -62,7 +64,9 @@ COARSEST = 16.0  # least deviation of a noise, in units of the grid
 
 
 class Door(ABC):
-    """The only way from an algorithm to private data and to noise."""
+    """The only way from an algorithm to private data and to noise; a new question is listed in `doorway.QUESTIONS`."""
+
+    watch: Watch = Watch()  # of a door that gives no raw answers
 
     @property
     @abstractmethod
@@ -157,6 +161,10 @@ class Door(ABC):
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         """A raw answer that must stay at home."""
 
+    def keep_other(self, at: Address, query: Callable[[Task, Ints], Array], known: Array) -> Array:
+        """What the same question would bring from other data than the `known` answer came from."""
+        raise LocalProtocolError("this door gives no raw answers")
+
     @abstractmethod
     def choice(self, at: Address, count: int) -> Array:
         """Private uniform draws: choices that may hide something  # (lanes, count)."""
@@ -180,7 +188,10 @@ class Door(ABC):
 
 @dataclass(frozen=True)
 class TaskDoor(Door):
-    """The door of a real or simulated run: task behind, mechanism in front, a ledger line for every release."""
+    """The door of a real or simulated run: task behind, mechanism in front, a ledger line for every release.
+
+    `dice` are for what hides data: noise, records drawn, a peer's own choices. `public` are for what all share; the
+    same unless given."""
 
     task: Task
     mechanism: Mechanism | None
@@ -189,6 +200,8 @@ class TaskDoor(Door):
     run: int = 0
     budget: Budget | None = None
     models: Array | None = None  # (n, dim) what an earlier protocol left the peers with
+    public: Dice | None = None
+    watch: Watch = field(default_factory=Watch)
 
     def beginning(self, ids: Ints) -> Array:
         return super().beginning(ids) if self.models is None else self.models[ids].copy()
@@ -364,13 +377,17 @@ class TaskDoor(Door):
         return self.task.pair_gradient(models, x, y, self.gamma)
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
+        self.watch.raw += 1
         return query(self.task, at.ids)
+
+    def keep_other(self, at: Address, query: Callable[[Task, Ints], Array], known: Array) -> Array:
+        return other_answer(lambda ids: query(self.task, ids), at.ids, self.task.peers, known, self.watch)
 
     def choice(self, at: Address, count: int) -> Array:
         return self.dice.uniform("choice", at.ids, at.steps, at.use, count, self.run)
 
     def common(self, clock: Ints, count: int) -> Array:
-        return self.dice.uniform("public", clock, 0, 0, count, self.run)
+        return (self.public or self.dice).uniform("public", clock, 0, 0, count, self.run)
 
     def _own_grid(self, most: float) -> OnGrid | None:
         """The mechanism's grid, for noise up to that size in a protocol about whose arithmetic nothing is known."""
@@ -419,7 +436,22 @@ class Home:
     def __init__(self, door: Door, ids: Ints, step: Ints, clock: Ints, last: Bools, edges: Edges, public: Any) -> None:
         self.ids, self.step, self.clock, self.last = ids, step, clock, last
         self.edges, self.public = edges, public
-        self._door, self._use = door, 0
+        self._door, self._use = cast(Door, Doorway(door)), 0  # its questions only: no task, no dice, no ledger
+
+    @property
+    def doorway(self) -> Doorway:
+        """How this home asks; for those who watch what is kept."""
+        return cast(Doorway, self._door)
+
+    @doorway.setter
+    def doorway(self, chosen: Doorway) -> None:
+        self._door = cast(Door, chosen)
+
+    def again(self, doorway: Doorway) -> Home:
+        """The same peers at the same step, before they asked anything, at another doorway."""
+        other = copy(self)
+        other._use, other.doorway = 0, doorway
+        return other
 
     @property
     def degree(self) -> Ints:
@@ -550,7 +582,10 @@ class Home:
         return self._door.pair_gradient(models, x, y)
 
     def keep(self, query: Callable[[Task, Ints], Array]) -> Array:
-        """A raw answer for a state field listed in `private`: it never leaves and costs nothing."""
+        """A raw answer for a state field listed in `private`: it never leaves and costs nothing.
+
+        From then on every message is checked: it must be the same with other raw answers (`bruit.algorithms.doorway`).
+        """
         return self._door.keep(self._address(), query)
 
     def choice(self, count: int = 1) -> Array:

@@ -33,7 +33,7 @@ def own_messages(run: Run, task: Task, view: View, graphs: tuple[Graph, ...]) ->
 
 def _said_by(run: Run, task: Task, me: int, graphs: tuple[Graph, ...], heard: dict[tuple[int, int, int], Any]) -> Array:
     algorithm, public = run.algorithm, run.algorithm.prepare(run.graph, run.steps)
-    door = TaskDoor(task, run.privacy, Replay(run.seed), Ledger(run.n), run.phase)
+    door = TaskDoor(task, run.privacy, run.dice(task), Ledger(run.n), run.phase, public=Replay(run.seed))
     ids, said = np.array([me]), []
 
     def home(t: int, links: Links) -> Home:

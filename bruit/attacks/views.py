@@ -9,6 +9,7 @@ import numpy as np
 
 from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.chebyshev import Chebyshev
+from bruit.algorithms.doorway import believed
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.pair_averaging import PairAveraging
 from bruit.arrays import Array
@@ -63,9 +64,9 @@ def starting_values(run: Run, task: Task) -> Array:
     The observers' own rows are the `own` of `reconstruct`; the others' are what a perfect attack would find.
     """
     ledger, dice = Ledger(run.n), Replay(run.seed)
-    door = TaskDoor(task, run.privacy, dice, ledger, run.phase)
+    door = TaskDoor(task, run.privacy, run.dice(task), ledger, run.phase, public=dice)
     outcome = Bulk().execute(Job(run.algorithm, run.graph, door, dice, 0, ledger, given=Trace(run.n, 0)))
-    return run.algorithm.estimate(outcome.state)
+    return believed(run.algorithm, outcome.state)
 
 
 def observed(view: View, known: Knowledge, own: Array) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, spoken, stored, untwinned
 from bruit.algorithms.messages import Inbox, Links, Message, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Ints
@@ -45,7 +46,10 @@ class Bulk(Engine):
             state = story.wakes(job.meetings())
         else:
             raise ConfigError(f"the bulk engine does not know the schedule {type(job.schedule).__name__}")
-        return Outcome(state, story.trace, story.metrics, public)
+        return Outcome(state, story.trace, story.metrics, public, story.unwatched)
+
+
+COMPILED = "its compiled path reads the records itself; tests compare it with the general one, no run does"
 
 
 class _Redrawn(Trace):
@@ -73,6 +77,7 @@ class _Story:
         self.trace = Trace(job.n, job.steps, faults=faults, watched=job.watch)
         self.metrics = Metrics()
         self.everybody = np.arange(job.n)
+        self.unwatched = ""
 
     def begin(self, links: Links, last: bool) -> Any:
         """The states before anything was heard."""
@@ -80,14 +85,14 @@ class _Story:
         if job.states is not None:
             return job.states
         edges = links.edges.none() if last else links.edges
-        return job.algorithm.start(home_of(job, self.public, self.everybody, zero, zero, np.full(job.n, last), edges))
+        return begun(job.algorithm, home_of(job, self.public, self.everybody, zero, zero, np.full(job.n, last), edges))
 
     def tick(self, done: int, total: int, state: Any) -> None:
         """Score and report, as often as asked."""
         job, scores = self.job, {}
         due = job.evaluate_every > 0 and (done % job.evaluate_every == 0 or done == total)
         if job.evaluate is not None and due:
-            scores = job.evaluate(job.algorithm.estimate(state))
+            scores = job.evaluate(believed(job.algorithm, state))
             self.metrics.add(done, scores)
         if job.progress is not None:
             job.progress(done, total, scores)
@@ -102,13 +107,15 @@ class _Story:
         job, schedule = self.job, self.job.schedule
         graph = self.fusible()
         links = Links.alone(job.n) if isinstance(schedule, Walk) else Links.of_graph(graph)  # walks: O(n), not O(edges)
-        state, total = self.begin(links, last=isinstance(schedule, Rounds) and job.steps == 0), job.steps
+        begun_with, total = self.begin(links, last=isinstance(schedule, Rounds) and job.steps == 0), job.steps
+        state, _ = untwinned(begun_with)
+        handed = not isinstance(schedule, Rounds | Pairs) or isinstance(begun_with, Twinned)
         first = take(job.algorithm.blank(state), ONE)
         one = Links.of_meetings(ONE, ONE) if isinstance(schedule, Walk) else Links.of_peer(graph, 0)
         said = job.algorithm.emit(first, one.edges).rows  # all messages have the size of this one
         passed_on = job.algorithm.fused_points(state, graph, job.steps, job.door, job.dice)
         if passed_on is not None:
-            state, total = passed_on
+            (state, total), handed = passed_on, True
             self.trace = self.trace if isinstance(schedule, Rounds) else _Redrawn(job)
             self.count(total * (len(links.senders) if isinstance(schedule, Rounds) else 2), said)
         elif isinstance(schedule, Rounds):
@@ -130,6 +137,7 @@ class _Story:
             self.count(2 * total, said)
         if state is None:
             raise ConfigError(f"{job.algorithm.name()} has no fused path; use Bulk()")
+        self.unwatched = COMPILED if handed else ""
         self.tick(total, total, state)
         return state
 
@@ -157,7 +165,7 @@ class _Story:
         links = exchanges.at(0)
         state = self.begin(links, last=steps == 0)
         for number in range(steps):
-            message = job.algorithm.emit(job.algorithm.blank(state), links.edges)
+            message = spoken(job.algorithm, state, links.edges)
             inbox = deliver(links, message)
             self.count(len(links.senders), message.rows)
             self.watch(number, inbox)
@@ -166,7 +174,7 @@ class _Story:
             edges = links.edges.none() if last else following.edges
             count = np.full(job.n, number + 1, np.int64)
             home = home_of(job, self.public, self.everybody, count, count, np.full(job.n, last), edges)
-            state = job.algorithm.absorb(state, inbox, home)
+            state = absorbed(job.algorithm, state, inbox, home)
             links = following
             self.tick(number + 1, steps, state)
         return state
@@ -192,7 +200,7 @@ class _Story:
         done = 0
         for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
             if len(batch):
-                self.meet(state, meetings.a[batch], meetings.b[batch], count, static, batch)
+                state = self.meet(state, meetings.a[batch], meetings.b[batch], count, static, batch)
                 done += len(batch)
                 self.tick(done, len(order), state)
         self.trace.meetings = meetings
@@ -200,13 +208,13 @@ class _Story:
             self.trace.received.sort(key=lambda message: message.clock)
         return state
 
-    def meet(self, state: Any, a: Ints, b: Ints, count: Ints, static: Links, clock: Ints) -> None:
+    def meet(self, state: Any, a: Ints, b: Ints, count: Ints, static: Links, clock: Ints) -> Any:
         """One level of disjoint meetings: both sides speak, then both absorb."""
         job = self.job
         lanes, partners = np.concatenate((a, b)), np.concatenate((b, a))
         links = Links.of_meetings(lanes, partners)
         before = take(state, lanes)
-        said = job.algorithm.emit(job.algorithm.blank(before), links.edges)
+        said = spoken(job.algorithm, before, links.edges)
         swapped = np.concatenate((np.arange(len(a), len(lanes)), np.arange(len(a))))
         inbox = Inbox(links, take(said.rows, swapped), said.each, said.rows)
         count[lanes] += 1
@@ -215,7 +223,7 @@ class _Story:
             self.watch_meetings(np.concatenate((clock, clock)), inbox)
         never = np.zeros(len(lanes), bool)
         home = home_of(job, self.public, lanes, count[lanes], count[lanes], never, rows_of(static, lanes).edges)
-        put(state, lanes, job.algorithm.absorb(before, inbox, home))
+        return stored(state, lanes, absorbed(job.algorithm, before, inbox, home))
 
     def watch_meetings(self, clock: Ints, inbox: Inbox) -> None:
         for lane in np.flatnonzero(np.isin(inbox.links.ids, list(self.job.watch))):
@@ -231,9 +239,9 @@ class _Story:
         for hop in range(steps):
             source, here = meetings.a[hop : hop + 1], meetings.b[hop : hop + 1]
             links = Links.of_meetings(here, source)
-            said = job.algorithm.emit(job.algorithm.blank(take(state, source)), links.edges)
+            said = spoken(job.algorithm, take(state, source), links.edges)
             before = take(state, here)
-            own = job.algorithm.emit(job.algorithm.blank(before), links.edges)
+            own = spoken(job.algorithm, before, links.edges)
             inbox = Inbox(links, said.rows, said.each, own.rows)
             count[here] += 1
             self.count(int(source[0] != here[0]), said.rows)
@@ -241,7 +249,7 @@ class _Story:
                 self.watch_meetings(np.array([hop]), inbox)
             home = home_of(job, self.public, here, count[here], np.array([hop]), np.array([hop + 1 == steps]),
                            rows_of(static, here).edges)  # fmt: skip
-            put(state, here, job.algorithm.absorb(before, inbox, home))
+            state = stored(state, here, absorbed(job.algorithm, before, inbox, home))
             self.tick(hop + 1, steps, state)
         self.trace.meetings = meetings
         return state
@@ -252,7 +260,7 @@ class _Story:
         job = self.job
         static = Links.of_graph(job.fixed_graph())
         state = self.begin(static, last=False)
-        latest = job.algorithm.emit(job.algorithm.blank(state), static.edges)
+        latest = spoken(job.algorithm, state, static.edges)
         if latest.each:
             raise ConfigError("a peer that wakes broadcasts one message; noise per copy needs rounds")
         if job.given is not None and job.given.reads:
@@ -263,13 +271,13 @@ class _Story:
         done = 0
         for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
             if len(batch):
-                self.wake(state, latest, meetings.a[batch], count, static, batch)
+                state = self.wake(state, latest, meetings.a[batch], count, static, batch)
                 done += len(batch)
                 self.tick(done, len(order), state)
         self.trace.meetings = meetings
         return state
 
-    def wake(self, state: Any, latest: Message, lanes: Ints, count: Ints, static: Links, clock: Ints) -> None:
+    def wake(self, state: Any, latest: Message, lanes: Ints, count: Ints, static: Links, clock: Ints) -> Any:
         """Peers that do not hear each other wake together: read, absorb, then speak."""
         job = self.job
         links = rows_of(static, lanes)
@@ -280,9 +288,9 @@ class _Story:
         self.count(len(links.senders), latest.rows)
         never = np.zeros(len(lanes), bool)
         home = home_of(job, self.public, lanes, count[lanes], count[lanes], never, links.edges)
-        after = job.algorithm.absorb(take(state, lanes), inbox, home)
-        put(state, lanes, after)
-        put(latest.rows, lanes, job.algorithm.emit(job.algorithm.blank(after), links.edges).rows)
+        after = absorbed(job.algorithm, take(state, lanes), inbox, home)
+        put(latest.rows, lanes, spoken(job.algorithm, after, links.edges).rows)
+        return stored(state, lanes, after)
 
     def late_wakes(self, meetings: Meetings, reads: list[dict[int, int]], state: Any, first: Message) -> Any:
         """Wakes that read messages as late as the trace says, one after the other."""
@@ -296,9 +304,9 @@ class _Story:
             self.count(len(links.senders), rows)
             count[peer] += 1
             home = home_of(job, self.public, lane, count[lane], count[lane], np.array([False]), links.edges)
-            after = job.algorithm.absorb(take(state, lane), inbox, home)
-            put(state, lane, after)
-            said[peer, int(count[peer])] = take(job.algorithm.emit(job.algorithm.blank(after), links.edges).rows, ONE)
+            after = absorbed(job.algorithm, take(state, lane), inbox, home)
+            state = stored(state, lane, after)
+            said[peer, int(count[peer])] = take(spoken(job.algorithm, after, links.edges).rows, ONE)
         self.trace.meetings, self.trace.reads = meetings, reads
         return state
 

@@ -93,12 +93,15 @@ class Metrics:
 
 @dataclass
 class Outcome:
-    """What came of a job: final states, the trace, the metrics, and the public facts the algorithm prepared."""
+    """What came of a job: final states, the trace, the metrics, and the public facts the algorithm prepared.
+
+    `unwatched` says why nobody can tell that data left through the door only; empty if every step was watched."""
 
     state: Any
     trace: Trace
     metrics: Metrics
     public: Any
+    unwatched: str = "the engine does not watch what leaves"
 
 
 class Engine(ABC):

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bruit.algorithms.messages import join, row_bytes, take
+from bruit.algorithms.doorway import believed, joined
+from bruit.algorithms.messages import row_bytes, take
 from bruit.algorithms.schedules import Rounds, Wakes, Walk
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
@@ -204,12 +205,12 @@ class _World:
         unfinished = isinstance(job.schedule, Rounds) and any(machine.count < job.steps for machine in self.machines)
         if stuck or unfinished:
             raise ConformanceError("the network fell silent before the run was over; some message was never answered")
-        state = join([machine.state for machine in self.machines])
+        state = joined([machine.state for machine in self.machines])
         self.trace.meetings = self._meetings()
         metrics = Metrics()
         if job.evaluate is not None and job.evaluate_every > 0:
-            metrics.add(job.steps, job.evaluate(job.algorithm.estimate(state)))
-        return Outcome(state, self.trace, metrics, self.public)
+            metrics.add(job.steps, job.evaluate(believed(job.algorithm, state)))
+        return Outcome(state, self.trace, metrics, self.public, unwatched="")
 
     def _meetings(self) -> Meetings:
         order = sorted(self.met)

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from bruit.algorithms.messages import join, take
+from bruit.algorithms.doorway import believed, joined
+from bruit.algorithms.messages import take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
 from bruit.errors import ConformanceError
@@ -99,8 +100,8 @@ def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
     )  # fmt: skip
     if isinstance(job.schedule, Wakes):
         trace.reads = [event[3] for event in met]
-    state = join([host.machine.state for host in hosts])
+    state = joined([host.machine.state for host in hosts])
     metrics = Metrics()
     if job.evaluate is not None and job.evaluate_every > 0:
-        metrics.add(job.steps, job.evaluate(job.algorithm.estimate(state)))
-    return Outcome(state, trace, metrics, public)
+        metrics.add(job.steps, job.evaluate(believed(job.algorithm, state)))
+    return Outcome(state, trace, metrics, public, unwatched="")

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bruit.arrays import Array, Bools, Ints, Words
+from bruit.digests import digest
 from bruit.errors import ConfigError
 from bruit.gopa.messages import Outcome
 from bruit.gopa.terms import Terms
@@ -47,9 +48,14 @@ def simulate(
     return Outcome(terms.field.decode(total) / count, stay, gone, residual, variance, total)
 
 
+def noise_dice(graph: Graph, values: Array, terms: Terms, seed: int = 0, among: Bools | None = None) -> Dice:
+    """The dice of a round follow from the seed and from all they hide: other values or terms are other draws."""
+    return Replay(seed, digest(digest(b"", "gopa", seed), values, terms, graph.fingerprint(), among))
+
+
 def masked_values(graph: Graph, values: Array, terms: Terms, seed: int = 0, among: Bools | None = None) -> Words:
     """What every peer publishes, as words; noise is exchanged on all edges, or on those among some peers  # (n, d)."""
-    field, dice, everybody = terms.field, Replay(seed), np.arange(graph.n)
+    field, dice, everybody = terms.field, noise_dice(graph, values, terms, seed, among), np.arange(graph.n)
     masked = field.encode(values)
     ends = graph.edges()
     if among is not None:

@@ -201,6 +201,10 @@ class Graph:
 
     def fingerprint(self) -> str:
         """SHA-256 of the structure and the exact weights; names, labels and positions do not count."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256(f"graph {self.n}".encode())
         exponents = self.exponents if self.exponents is not None else np.zeros(1, dtype=np.int64)
         for part in (self.weights.indptr, self.weights.indices, self.numerators, self.denominators, exponents):

@@ -20,13 +20,16 @@ from bruit.algorithms.model_propagation import ModelPropagation
 from bruit.algorithms.neighborhood import per_peer
 from bruit.algorithms.personalized import Personalized
 from bruit.arrays import Array, Ints
+from bruit.digests import digest
 from bruit.errors import ConfigError, PrivacyError
 from bruit.experiment import Carry, run
 from bruit.graphs import Graph, ring
 from bruit.graphs.learn import Collaboration
 from bruit.mechanisms import Mechanism
 from bruit.mechanisms.record_noise import RecordNoise
+from bruit.noise_keys import hidden_digest, noise_of
 from bruit.personal.learn import Learned, learn_graph
+from bruit.privacy.noise_source import NoiseSource
 from bruit.randomness import Replay
 from bruit.result import Run
 from bruit.tasks import Mean, Task
@@ -117,7 +120,12 @@ def _graph(
     kept = noise.losses
     if isinstance(kept, RecordNoise):
         kept = replace(kept, measures="model")  # behind this door the losses are the values
-    door = TaskDoor(Mean(told[:, None]), kept, Replay(seed), last.ledger, last.phase)
+    told_task = Mean(told[:, None])
+    public = digest(b"", "losses", last.public_digest(), None if kept is None else kept.describe(), noise.ceiling).hex()
+    source = NoiseSource(f"the losses after {last.algorithm.name()}, seed {seed}, phase {last.phase}", public,
+                         hidden_digest(public, seed, told_task))
+    last.noise |= {source}
+    door = TaskDoor(told_task, kept, noise_of(source, seed), last.ledger, last.phase)
     step = np.full(task.peers, last.steps, np.int64)
     released = door.value(Address(ids, step, step, LOSS_USE))[:, 0]
     costs = per_peer("confidences", algorithm.confidences, task.peers, 1.0) * released

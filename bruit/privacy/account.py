@@ -34,7 +34,6 @@ Watching = tuple[int, ...] | Literal["each"] | None
 
 _Holding = tuple[Theorem, tuple[Hypothesis, ...]]
 LOCAL, LOCAL_SPEC = "local DP: composition of the ledger's lines", "gossip:DP-8"
-RELEASED = Hypothesis("every release went through the door and its ledger line", checked=True)
 
 
 def observers_of(facts: Facts, seen_by: Observers) -> tuple[int, ...] | None:
@@ -179,6 +178,12 @@ def unit_of(facts: Facts) -> float:
     return max(known) if known else facts.sigma / (2 * facts.clip)
 
 
+def door_hypothesis(facts: Facts) -> Hypothesis:
+    """Whether data left through the door only: checked while the run went on, or assumed, and why."""
+    text = "every release went through the door and its ledger line"
+    return Hypothesis(f"{text} ({facts.unwatched})" if facts.unwatched else text, checked=not facts.unwatched)
+
+
 def charged_locally(facts: Facts) -> Charge:
     """Everything each peer ever released, seen by everybody, from its ledger lines (gossip:DP-8)."""
     counts, unit = facts.ledger.counts(), unit_of(facts)
@@ -315,7 +320,8 @@ class Accountant:
             if theorem.status != status or why:
                 continue
             try:
-                found.append((theorem, theorem.check(self.facts)))
+                watched = () if not self.facts.unwatched else (door_hypothesis(self.facts),)
+                found.append((theorem, theorem.check(self.facts) + watched))
             except PrivacyError as error:
                 refused.append(f"{theorem.title} ({theorem.spec}) does not apply: {error}")
         if status != "proven" and not found:
@@ -394,7 +400,7 @@ class Accountant:
             charge.profile(0), float(charge.told()[0]), charge.unit if plain else 0.0,
             (*(note for answer in answers for note in answer.notes(observers)), *more),
             "; then ".join(answer.seen(observers) for answer in answers),
-            tuple(dict.fromkeys(text for answer in answers for text in answer.advice(observers))),
+            tuple(dict.fromkeys(text for answer in answers for text in answer.advice(observers))), self.facts.noise,
         )  # fmt: skip
 
     def _phases(self, watching: Watching, status: Status, delta: float, progress: Progress | None = None,
@@ -454,7 +460,7 @@ class Accountant:
             np.fill_diagonal(pairs, np.nan)
             charge = Charge(pairs, charge.unit, charge.events, charge.counts, charge.rounding)
         real = (REAL,) if self.facts.ideal else ()
-        return _Answer(self.facts, charge, None, (RELEASED, *real), why)
+        return _Answer(self.facts, charge, None, (door_hypothesis(self.facts), *real), why)
 
     def losses(self, status: Status = "proven", progress: Progress | None = None) -> Array:
         """m[u, v]: loss of u in the view of v in local-DP units, diagonal nan; local DP if no theorem holds.

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Literal
 
 from bruit.errors import PrivacyError
 from bruit.notebook_table import html_table
 from bruit.privacy.accountants.rounding import allowance
 from bruit.privacy.composition import compose
+from bruit.privacy.noise_source import NoiseSource, Sources, shared
 from bruit.privacy.profile import GaussianProfile, Profile, Rounded, check_delta
 
 Status = Literal["proven", "quoted", "ideal", "published", "heuristic"]
@@ -31,6 +33,10 @@ class Hypothesis:
 
     def __str__(self) -> str:
         return f"{'checked' if self.checked else 'assumed'}: {self.text}"
+
+
+FRESH = Hypothesis("the parts rest on different draws of noise", checked=True)
+INDEPENDENT = Hypothesis("the parts draw their noise independently of each other", checked=False)
 
 
 def gaussian(loss: float, noise_multiplier: float) -> GaussianProfile:
@@ -49,7 +55,8 @@ def gaussian(loss: float, noise_multiplier: float) -> GaussianProfile:
 @dataclass(frozen=True)
 class Guarantee:
     """What `against` can have learned about `of`. `loss` is in local-DP units where that means something, else nan;
-    `seen` says in words which messages make up the view, `advice` what would lower the loss."""
+    `seen` says in words which messages make up the view, `advice` what would lower the loss; `noise` names the draws
+    that hide it, and is empty for formulas, which speak of no draws in particular."""
 
     theorem: str
     spec: str
@@ -64,6 +71,7 @@ class Guarantee:
     notes: tuple[str, ...] = ()
     seen: str = ""
     advice: tuple[str, ...] = ()
+    noise: Sources = field(default=frozenset(), repr=False)
 
     def epsilon(self, delta: float = 1e-6) -> Epsilon:
         """The epsilon of this statement at delta, as a number that explains itself."""
@@ -85,7 +93,8 @@ def together(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Several statements about the same person and observer as one; different levels are refused (gossip:DP-11).
 
     Sound when each holds given all that was seen before: see `bruit.privacy.account` for protocols that hand on hidden
-    states. The weakest status wins.
+    states. Losses add up only where noises are independent: parts that rest, or may rest, on the same draws are
+    refused. The weakest status wins.
     """
     if not guarantees:
         raise PrivacyError("there is nothing to compose; give at least one guarantee")
@@ -102,8 +111,12 @@ def together(guarantees: Sequence[Guarantee]) -> Guarantee:
             )
     if len(guarantees) == 1:
         return first
+    for one, other in combinations(guarantees, 2):
+        _refuse_shared(one, other)
     status = max((part.status for part in guarantees), key=STATUSES.index)
-    hypotheses = tuple(dict.fromkeys(h for part in guarantees for h in part.hypotheses))
+    apart = FRESH if all(part.noise for part in guarantees) else INDEPENDENT
+    stated = dict.fromkeys(h for part in guarantees for h in part.hypotheses)
+    hypotheses = (*(h for h in stated if h not in (FRESH, INDEPENDENT)), apart)
     notes = tuple(note for part in guarantees for note in part.notes)
     pieces = tuple(f"{part.theorem} ({part.spec})" for part in guarantees)
     return replace(
@@ -111,7 +124,29 @@ def together(guarantees: Sequence[Guarantee]) -> Guarantee:
         profile=compose([part.profile for part in guarantees]), loss=math.nan, noise_multiplier=0.0, notes=notes,
         seen="; then ".join(part.seen for part in guarantees if part.seen),
         advice=tuple(dict.fromkeys(text for part in guarantees for text in part.advice)),
+        noise=frozenset[NoiseSource]().union(*(part.noise for part in guarantees)),
     )  # fmt: skip
+
+
+def _refuse_shared(one: Guarantee, other: Guarantee) -> None:
+    """Raise where two statements may rest on the same draws, and say what to do instead."""
+    common = shared(one.noise, other.noise)
+    if not common:
+        return
+    alike = len(common) == len(one.noise) == len(other.noise)
+    names = "; ".join(source.told for source in common)
+    if any(source.hidden is None for source in (*one.noise, *other.noise)):
+        raise PrivacyError(f"these two may share their noise ({names}): from a folder or a rehearsal nobody can tell"
+                           " whether the records were the same; use another seed or chain the runs with after=")
+    if alike:
+        raise PrivacyError(f"these two share their noise ({names}): the same run stated twice is one release and costs"
+                           " once, and under other faults the same noise hides nothing; use another seed or chain the"
+                           " runs with after=")
+    if len(common) == min(len(one.noise), len(other.noise)):
+        raise PrivacyError(f"these two share their noise ({names}): one goes on from the other and accounts for it"
+                           " already; take that one alone")
+    raise PrivacyError(f"these two share their noise ({names}): both go on from the same run, which would be counted"
+                       " twice; chain them, each after= the one before")
 
 
 class Epsilon(float):

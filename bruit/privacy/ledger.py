@@ -71,6 +71,10 @@ class Ledger:
         """How many times something was recorded; see `since`."""
         return len(self._parts)
 
+    def head(self, calls: int) -> Ledger:
+        """The ledger as it was after that many calls, as one of its own."""
+        return Ledger(self.peers, list(self.events), dict(self._index), self._parts[:calls])
+
     def since(self, calls: int) -> Iterator[tuple[int, int, int, Event]]:
         """The lines (peer, step, clock, event) recorded after that many calls."""
         for peer, step, clock, event in self._parts[calls:]:

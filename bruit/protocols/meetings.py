@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bruit.algorithms.doorway import absorbed
 from bruit.algorithms.messages import Inbox, Links
 from bruit.protocols.machine import Alarm, Effect, Envelope, Met, Missed, Send
 from bruit.protocols.peer import PeerMachine, Seat
@@ -89,7 +90,7 @@ class MeetingPeer(PeerMachine):
         links = Links.of_meetings(self.ids, np.array([partner]))
         inbox = Inbox(links, row, False, self._mine(partner))
         self.count += 1
-        self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
+        self.state = absorbed(self.seat.algorithm, self.state, inbox, self._home(self.count, False))
 
     def _on_offer(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
         known = self._answers.get(sender)
@@ -141,7 +142,7 @@ class MeetingPeer(PeerMachine):
         nobody = Links.of_meetings(self.ids, np.array([sender])).without(np.array([True]))
         inbox = Inbox(nobody, envelope.row[:0], False, self._mine(sender), (envelope.row - said) / 2)
         self.count += 1  # a step of its own: no address of a draw is used twice
-        self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
+        self.state = absorbed(self.seat.algorithm, self.state, inbox, self._home(self.count, False))
         return [Missed(sender, envelope.number, late=True)]
 
     def _catch_up(self) -> list[Effect]:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.doorway import begun, spoken
 from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Links, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
@@ -109,7 +110,7 @@ class PeerMachine(Machine):
         return Home(self.seat.door, self.ids, count, np.array([clock]), np.array([last]), edges, self.seat.public)
 
     def _say(self, links: Links) -> Any:
-        return self.seat.algorithm.emit(self.seat.algorithm.blank(self.state), links.edges)
+        return spoken(self.seat.algorithm, self.state, links.edges)
 
     def _mine(self, partner: int) -> Any:
         """What this peer says to one other."""
@@ -117,7 +118,7 @@ class PeerMachine(Machine):
 
     def _start(self, last: bool) -> None:
         earlier = self.seat.state
-        self.state = self.seat.algorithm.start(self._home(0, last)) if earlier is None else earlier
+        self.state = begun(self.seat.algorithm, self._home(0, last)) if earlier is None else earlier
         self.example = take(self._say(self._links).rows, ONE[:0])
 
     def receive(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bruit.algorithms.doorway import absorbed
 from bruit.algorithms.messages import Inbox, Links, join, take
 from bruit.arrays import Array
 from bruit.errors import RemoteProtocolError
@@ -38,6 +39,9 @@ class Noted(Inbox):
     def mix(self, own: Array | None = None) -> Array:
         self.notes.extend([] if own is None else [own])
         return super().mix(own)
+
+    def aside(self) -> Noted:
+        return replace(self, notes=[])
 
 
 class RoundPeer(PeerMachine):
@@ -116,7 +120,7 @@ class RoundPeer(PeerMachine):
             before, inbox = self._final
             again = replace(inbox, late=self._late if inbox.late is None else inbox.late + self._late)
             self._late, self._final = None, (before, again)
-            self.state = self.seat.algorithm.absorb(before, again, self._home(self.count, True))
+            self.state = absorbed(self.seat.algorithm, before, again, self._home(self.count, True))
         return [Missed(sender, envelope.number, late=True)]
 
     def _go_on(self, now: float) -> list[Effect]:
@@ -140,7 +144,7 @@ class RoundPeer(PeerMachine):
             if not last:
                 self._links = self._around(self.count)
             self._final = (self.state, inbox) if last else None
-            self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, last))
+            self.state = absorbed(self.seat.algorithm, self.state, inbox, self._home(self.count, last))
             self._owe(weights, inbox)
             effects += [Done()] if last else self._speak(now)
         return effects

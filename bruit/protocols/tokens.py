@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bruit.algorithms.doorway import absorbed
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Inbox, Links, take
 from bruit.algorithms.schedules import Walk
@@ -135,7 +136,7 @@ class TokenPeer(PeerMachine):
         inbox = Inbox(links, row, False, take(self._say(links).rows, ONE))
         home = Home(self.seat.door, self.ids, np.array([self.count]), np.array([hop]), np.array([last]),
                     self._links.edges, self.seat.public)  # fmt: skip
-        self.state = self.seat.algorithm.absorb(self.state, inbox, home)
+        self.state = absorbed(self.seat.algorithm, self.state, inbox, home)
         if sender == self.seat.me:
             return [Met(sender, hop), *self._pass_on(now, hop)]
         self._held = (number, sender)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bruit.algorithms.doorway import absorbed
 from bruit.algorithms.messages import Inbox, join, take
 from bruit.protocols.machine import Alarm, Effect, Envelope, Met, Send
 from bruit.protocols.peer import ONE, PeerMachine, Seat
@@ -46,5 +47,5 @@ class WakePeer(PeerMachine):
         rows = join([self._latest[int(peer)][1] for peer in around])
         self.count += 1
         inbox = Inbox(self._links, rows, False, self._latest[self.seat.me][1])
-        self.state = self.seat.algorithm.absorb(self.state, inbox, self._home(self.count, False))
+        self.state = absorbed(self.seat.algorithm, self.state, inbox, self._home(self.count, False))
         return [*following, Met(self.seat.me, self._calls - 1, reads), *self._post()]

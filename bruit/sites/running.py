@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import numpy as np
 
+from bruit.algorithms.doorway import believed
 from bruit.errors import ConfigError
 from bruit.network.host import Host
 from bruit.privacy.events import Mask
@@ -34,6 +35,7 @@ def status(of: Participant) -> dict[str, Any]:
         "bytes_sent": sum(line.sent_bytes for line in host.lines.values()), "bytes_received": host.ears.received_bytes,
         "refused": refusals(host), "missed": len([miss for miss in host.missed if not miss.late]),
         "epsilon": spent(of), "delta": delta_of(of), "budget": None if of.budget is None else of.budget.epsilon,
+        "rehearsal": of.rehearsed,
     }  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def write_report(of: Participant) -> dict[str, Any]:
     host = of.host
     metrics: dict[str, float] = {}
     if host.machine.state is not None:
-        estimate = host.machine.seat.algorithm.estimate(host.machine.state)
+        estimate = believed(host.machine.seat.algorithm, host.machine.state)
         write_whole(of.site.state / "model.npz", lambda file: np.savez_compressed(file, model=estimate))
         metrics = of.task.evaluate(estimate)
     report = {**status(of), "metrics": metrics, "algorithm": host.algorithm, "run": host.run_id,

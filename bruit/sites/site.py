@@ -30,6 +30,7 @@ from bruit.network.address_book import AddressBook, run_id
 from bruit.network.host import Host, Settings
 from bruit.network.identity import Identity
 from bruit.network.journal import Journal
+from bruit.noise_keys import public_digest, rehearsal_dice
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.protocols.peer import Seat, peer_machine
 from bruit.randomness import Dice, Replay, Secure
@@ -106,6 +107,7 @@ class Participant:
     privacy: Mechanism | None
     budget: Budget | None
     site: Site
+    rehearsed: bool = False
 
 
 def participant(site: Site, rehearse: int | None = None) -> Participant:
@@ -140,13 +142,16 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     dice: Dice = Secure(journal.secret()) if rehearse is None else Replay(rehearse)
     budget = None if site.file.budget is None else Budget(site.file.budget.epsilon, site.file.budget.delta)
     ledger = Ledger(graph.n)
-    door = TaskDoor(task, privacy, dice, ledger, 0, budget)
+    noise: Dice = dice
+    if rehearse is not None:  # nobody here knows all records: the noise follows from what was agreed on alone
+        noise = rehearsal_dice(public_digest(algorithm, graph, privacy, steps, rehearse), rehearse)
+    door = TaskDoor(task, privacy, noise, ledger, 0, budget, public=dice)
     calls, horizon = _calls(algorithm, graph, steps, dice, site.file.peer, rehearse)
     seat = Seat(site.file.peer, algorithm, graph, door, dice, steps, algorithm.prepare(graph, steps), Faults.none(),
                 calls.time, calls.b, None, site.file.timeout)  # fmt: skip
     host = Host(identity, book, run, peer_machine(seat), journal, ledger,
                 Settings(site.file.timeout, site.file.pace, horizon))  # fmt: skip
-    return Participant(host, task, privacy, budget, site)
+    return Participant(host, task, privacy, budget, site, rehearse is not None)
 
 
 def _calls(algorithm: Any, graph: Any, steps: int, dice: Dice, me: int,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bruit.arrays import Array, Ints
+from bruit.digests import digest_fields
 from bruit.errors import ConfigError
 
 Manifest = dict[str, object]
@@ -94,6 +95,11 @@ class Task(ABC):
     @abstractmethod
     def describe(self) -> Manifest:
         """What a run's manifest says of this task: data, digest, split, normalization, what is public. JSON-able."""
+
+    def digest(self, key: bytes) -> bytes:
+        """A keyed name of all records: what differs in one bit has another. Noise is addressed by it, so it must never
+        be kept (records change in place) nor written anywhere (who knows the key could test guesses of the records)."""
+        return digest_fields(key, self)
 
     @abstractmethod
     def references(self) -> dict[str, float]:

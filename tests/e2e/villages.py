@@ -6,6 +6,7 @@ import time
 import numpy as np
 
 import bruit as br
+from bruit.attacks.views import starting_values
 from bruit.build import build
 from bruit.config import parse
 from bruit.network.address_book import AddressBook, run_id
@@ -86,7 +87,7 @@ class Village:
         """The same rehearsal in the simulator."""
         built = build(parse(self.text))
         return br.run(built.algorithm, built.graph, built.task, privacy=built.privacy, steps=built.steps, seed=SEED,
-                      evaluate_every=0)  # fmt: skip
+                      evaluate_every=0, rehearsal=True)  # fmt: skip
 
 
 def attacker(busy, peer, of):
@@ -98,5 +99,4 @@ def attacker(busy, peer, of):
 
 def village_values(busy):
     """What everybody released at the start."""
-    built = build(parse(busy.text))
-    return br.run(built.algorithm, built.graph, built.task, privacy=built.privacy, steps=0, seed=SEED).estimates
+    return starting_values(busy.bulk(), build(parse(busy.text)).task)

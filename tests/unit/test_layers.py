@@ -28,6 +28,7 @@ LAYERS = (
     ("communication", "config", "expected", "experiment"),
     ("attacks",),
     ("result",),
+    ("noise_keys",),
     ("engines", "two_party"),
     ("network",),
     ("protocols",),
@@ -40,7 +41,7 @@ LAYERS = (
     ("kernels",),
     ("graphs", "tasks", "trace"),
     ("statistics",),
-    ("notebook_table", "whole_files"),
+    ("digests", "notebook_table", "whole_files"),
     ("arrays",),
     ("errors",),
 )

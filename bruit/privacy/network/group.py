@@ -11,13 +11,13 @@ Hypotheses: those of the exact loss of gossip; Gaussian noise added once per sca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import qr, svd
 
 from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError, PrivacyError
+from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.guarantee import Guarantee, gaussian
 from bruit.privacy.network.blas import one_blas_thread
@@ -25,7 +25,7 @@ from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Leverage, Status, gr
 from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.question import Peers, Question, question
 from bruit.privacy.network.rows import KnownRows, Modulo, sequence_rows, stacked_loss
-from bruit.privacy.network.theorem import STANDING, Facts, Theorem
+from bruit.privacy.network.theorem import STANDING
 from bruit.privacy.network.wide import Wide
 
 TITLE, SPEC = "group privacy of linear gossip", "gossip:MUF-12"
@@ -107,32 +107,6 @@ def group_guarantee(
     """What the observers learn about a set of peers from gossip averaging, all members changing their data at once."""
     asked = question(graph.n, of, seen_by)
     return _stated(asked, group_losses(graph, steps, of, seen_by), noise_multiplier, steps, "user")
-
-
-def group_guarantee_of(facts: Facts, of: Peers, seen_by: Peers) -> Guarantee:
-    """The same for a run of averaging, plain, accelerated or in pairs, with the graphs, faults and meetings it had.
-
-    Other protocols are refused, by their name: `Accountant.guarantee(of={...})` answers for all of them.
-    """
-    asked = question(facts.n, of, seen_by)
-    known: dict[str, Theorem] = {name: theorem for theorem in _known() for name in theorem.about}
-    if facts.algorithm not in known:
-        raise PrivacyError(f"the loss of a group is known for {', '.join(known)}, and this is"
-                           f" {facts.algorithm or 'a protocol without a name'}; ask the accountant of the run, whose"
-                           " guarantee(of={...}) adds up what is known of the members")  # fmt: skip
-    theorem = known[facts.algorithm]
-    hypotheses = theorem.check(facts)
-    loss = theorem.joint(facts, asked.members, asked.observers)
-    if loss is None:
-        raise PrivacyError(f"{theorem.title} says nothing of groups")
-    return replace(_stated(asked, loss, facts.noise_multiplier(), facts.steps, facts.level), hypotheses=hypotheses)
-
-
-def _known() -> tuple[Theorem, ...]:
-    from bruit.privacy.network.gossip import ExactGossip
-    from bruit.privacy.network.meetings import ExactMeetings
-
-    return ExactGossip(), ExactGossip(accelerated=True, about=("chebyshev",)), ExactMeetings()
 
 
 def _stated(asked: Question, loss: float, noise_multiplier: float, steps: int, level: str) -> Guarantee:

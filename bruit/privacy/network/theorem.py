@@ -24,6 +24,7 @@ from bruit.privacy.events import Event, GaussianEvent, Mask
 from bruit.privacy.guarantee import Hypothesis, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.span import neighborhood
+from bruit.privacy.noise_source import Sources
 from bruit.trace import Faults, Meetings
 
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
@@ -44,7 +45,8 @@ class Facts:
     is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and strong-convexity
     constants of the task (None if there are none), `missed` how many exchanges some real peer went on without,
     `unequal` whether peers add noise of different sizes, `algorithm` the name of what was run, `arithmetic` whether it
-    ran on a grid or with real numbers in mind ("ideal")."""
+    ran on a grid or with real numbers in mind ("ideal"), `noise` which draws hide the data (none for formulas),
+    `unwatched` why nobody can say that data left through the door only (empty: it was checked as the run went on)."""
 
     agreed: Graph | GraphSequence
     steps: int
@@ -60,6 +62,8 @@ class Facts:
     unequal: bool = False
     algorithm: str = ""
     arithmetic: str = "grid"
+    noise: Sources = frozenset()
+    unwatched: str = "no run was watched"
 
     @property
     def n(self) -> int:

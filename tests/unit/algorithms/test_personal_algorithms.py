@@ -66,7 +66,7 @@ def test_the_compiled_path_equals_the_generic_one(algorithm, mechanism):
     task, graph = people(clip=0.6), similarity(weights())
     generic = br.run(algorithm, graph, task, privacy=mechanism, steps=8, seed=4, evaluate_every=0)
     ledger, dice = Ledger(6), Replay(4)
-    door = TaskDoor(task, mechanism, dice, ledger)
+    door = TaskDoor(task, mechanism, generic.dice(task), ledger)
     begin = State(np.zeros((6, 3)), np.zeros(6, np.int64))
     fused = algorithm.fused_wakes(begin, graph, algorithm.schedule.meetings(graph, 8, dice).a, door)
     assert fused.model == pytest.approx(generic.estimates, abs=1e-12)

@@ -98,9 +98,10 @@ def test_projection_after_the_noise():
 
 
 def test_a_point_inside_the_ball_stays():
-    inside = br.run(br.WalkSGD(bound=1e6), ring(6), normalized(6), privacy=NOISE, steps=20, evaluate_every=0)
+    inside, unbounded = (br.run(algorithm, ring(6), normalized(6), steps=20, evaluate_every=0)  # without noise
+                         for algorithm in (br.WalkSGD(bound=1e6), br.WalkSGD()))  # fmt: skip
+    assert np.array_equal(inside.state.token, unbounded.state.token)
     free = br.run(br.WalkSGD(), ring(6), normalized(6), privacy=NOISE, steps=20, evaluate_every=0)
-    assert np.array_equal(inside.state.token, free.state.token)
     small = br.run(br.WalkSGD(bound=0.01), ring(6), normalized(6), privacy=NOISE, steps=20, evaluate_every=0)
     assert np.linalg.norm(small.estimates, axis=1).max() <= 0.01 * (1 + 1e-12)
     assert np.array_equal(small.losses(), free.losses(), equal_nan=True)

@@ -42,7 +42,7 @@ def test_first_copy_is_the_run_itself(algorithm, where, steps, observers):
     space = graph(where)
     data = Neighbors.opposite(space.n, 1, 1.0, dim=2)
     plain = run(algorithm, space, data, privacy=NOISE, steps=steps, seed=4, watch=observers, evaluate_every=0)
-    door = TaskDoor(data, NOISE, Replay(4), Ledger(6 * space.n))
+    door = TaskDoor(data, NOISE, plain.dice(data), Ledger(6 * space.n), public=Replay(4))
     crowd = Crowd(algorithm, space, door, steps, observers, 6, 0, plain.trace)
     seen = crowd.views()[0]
     heard = [message.row[0] for message in plain.view(set(observers)).foreign]

@@ -12,7 +12,6 @@ from bruit.mechanisms import Gaussian
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.events import GaussianEvent, Mask, from_json
 from bruit.protocols.codec import Conversation, decode
-from bruit.randomness import Replay
 from bruit.sites.site import participant, read_site
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -64,7 +63,7 @@ def test_a_spent_budget_silences_the_data_and_not_the_noise(poor, caplog):
 def test_what_it_says_after_that_is_the_mixture_plus_the_full_noise(poor):
     sites, _, _ = poor
     chosen, _ = live_together(sites, SEED)
-    run, dice = chosen[0].host.run_id, Replay(SEED)
+    run, dice = chosen[0].host.run_id, chosen[0].host.machine.seat.door.dice
     said = {0: heard(sites[1], 0, run), 1: heard(sites[0], 1, run), 2: heard(sites[0], 2, run)}
     weights = chosen[0].host.machine.seat.graph.weights.toarray()
     for step in range(1, 6):

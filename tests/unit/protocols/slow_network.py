@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from bruit.algorithms.doorway import believed
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Rounds
 from bruit.privacy.ledger import Ledger
@@ -116,4 +117,4 @@ class SlowNetwork:
                 and not any(m.late and (m.other, m.number) == (miss.other, miss.number) for m in found)]  # fmt: skip
 
     def estimates(self):
-        return np.concatenate([one.seat.algorithm.estimate(one.state) for one in self.peers])
+        return np.concatenate([believed(one.seat.algorithm, one.state) for one in self.peers])
