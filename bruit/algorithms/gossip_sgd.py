@@ -17,7 +17,7 @@ from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
-from bruit.errors import ConfigError
+from bruit.domains import counts, positive
 from bruit.privacy.network.consensus import Consensus
 from bruit.privacy.network.descent import FixedGradients
 from bruit.privacy.network.last_round import LastRound
@@ -39,10 +39,8 @@ class GossipSGD(Algorithm[State]):
     linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.mixing < 1:
-            raise ConfigError(f"gossip-sgd needs at least one exchange per gradient, found mixing = {self.mixing}")
-        if not self.rate > 0:
-            raise ConfigError(f"gossip-sgd needs a positive rate, found {self.rate}")
+        positive(self, "rate", "gamma")
+        counts(self, "mixing", "batch")
 
     def start(self, home: Home) -> State:
         model = home.beginning()

@@ -132,6 +132,7 @@ class TaskDoor(Door):
     run: int = 0
     budget: Budget | None = None
     models: Array | None = None  # (n, dim) what an earlier protocol left the peers with
+    shared: Dice | None = None  # dice that fall alike for all peers; simulations have one for everything
 
     def beginning(self, ids: Ints) -> Array:
         return super().beginning(ids) if self.models is None else self.models[ids].copy()
@@ -239,7 +240,7 @@ class TaskDoor(Door):
         return self.dice.uniform("choice", at.ids, at.steps, at.use, count, self.run)
 
     def common(self, clock: Ints, count: int) -> Array:
-        return self.dice.uniform("public", clock, 0, 0, count, self.run)
+        return (self.shared or self.dice).uniform("public", clock, 0, 0, count, self.run)
 
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
         for level in np.unique(sigma):

@@ -77,7 +77,7 @@ def check_releases(
     drawn: dict[bytes, str] = {}
     blank = Neighbors(np.zeros((graph.n, 3)), np.zeros((graph.n, 3)))
     for phase in range(phases):
-        watching = ShoulderDoor(blank, mechanism, Replay(seed), ledger, phase, budget, None, drawn)
+        watching = ShoulderDoor(blank, mechanism, Replay(seed), ledger, phase, budget, drawn=drawn)
         Bulk().execute(Job(algorithm, graph, watching, Replay(seed), steps, ledger))
     if budget is not None:
         for peer in range(graph.n):

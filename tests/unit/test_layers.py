@@ -25,6 +25,7 @@ LAYERS = (
     ("asking", "audits", "dashboard", "listing", "personal", "planning", "sweep", "testing"),
     ("repeating", "replaying", "report"),
     ("build",),
+    ("entrance",),
     ("communication", "config", "expected", "experiment"),
     ("attacks",),
     ("result",),
@@ -40,7 +41,7 @@ LAYERS = (
     ("kernels",),
     ("graphs", "tasks", "trace"),
     ("statistics",),
-    ("notebook_table", "whole_files"),
+    ("domains", "notebook_table", "whole_files"),
     ("arrays",),
     ("errors",),
 )

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.domains import counts
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.graphs.sequence import Butterfly
@@ -31,6 +32,9 @@ class Consensus(Theorem):
     plain: bool
     title: ClassVar[str] = "composition of exact-consensus rounds"
     spec: ClassVar[str] = "gossip:MUF-9 consensus, MUF-X2"
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing", error=PrivacyError)
 
     def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bruit.arrays import Array, Ints
+from bruit.domains import counts, positive
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
@@ -253,6 +254,10 @@ class FixedGradients(Theorem):
     gamma: float = 1.0
     title: ClassVar[str] = "gossip gradient descent with gradients that do not react"
     spec: ClassVar[str] = "gossip:MUF-9 nonadaptive"
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing", error=PrivacyError)
+        positive(self, "gamma", error=PrivacyError)
 
     def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

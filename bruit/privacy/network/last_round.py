@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.domains import counts
 from bruit.errors import PrivacyError
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
@@ -29,6 +30,9 @@ class LastRound(Theorem):
     plain: bool
     title: ClassVar[str] = "local DP for all rounds but the last, whose view is that of averaging"
     spec: ClassVar[str] = "gossip:MUF-9, MUF-2"
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing", error=PrivacyError)
 
     def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

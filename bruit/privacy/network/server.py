@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.domains import nonnegative, positive, whole
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.privacy.events import Mask
@@ -34,6 +35,11 @@ class ServerRounds(Theorem):
     ratio: float = 0.0
     title: ClassVar[str] = "composition of averaged rounds"
     spec: ClassVar[str] = "perso:FL-2"
+
+    def __post_init__(self) -> None:
+        whole(self, "server", error=PrivacyError)
+        positive(self, "shares", error=PrivacyError)
+        nonnegative(self, "ratio", error=PrivacyError)
 
     def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
