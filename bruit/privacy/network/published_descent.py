@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.domains import counts
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.privacy.guarantee import Hypothesis, Status
@@ -97,6 +98,9 @@ class PublishedDescent(Theorem):
     title: ClassVar[str] = "the printed loss of Muffliato-SGD, which is not a guarantee"
     spec: ClassVar[str] = "gossip:MUF-9 source_C4"
     status: ClassVar[Status] = "published"
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing")
 
     def check(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

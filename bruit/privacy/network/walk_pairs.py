@@ -42,7 +42,8 @@ from bruit.privacy.network.walk_ahead import (
     segment_law,
     walk_ahead,
 )
-from bruit.privacy.network.walk_hypotheses import Descent, standing
+from bruit.privacy.network.walk_hypotheses import Descent, limits, standing
+from bruit.privacy.network.walk_realized import Visits
 from bruit.privacy.profile import RenyiProfile, check_delta
 
 if TYPE_CHECKING:
@@ -76,9 +77,11 @@ def pair_law(graph: Graph, of: int, seen_by: Peers, cooldown: int = 1) -> Segmen
 
 def pair_guarantee(
     graph: Graph, of: int, seen_by: Peers, noise_multiplier: float, cap: int = 1, cooldown: int = 1, *,
-    route: str = "exact", descent: Descent = _STEPS, ending: Ending = _HIDDEN,
+    route: str = "exact", descent: Descent = _STEPS, ending: Ending = _HIDDEN, happened: Visits | None = None,
 ) -> Guarantee:  # fmt: skip
     """What observers can learn about a peer who contributes at most `cap` times, by the exact law of its segments.
+
+    Cap and cool-down are checked on the walk that `happened`, if it is given, else assumed.
 
     >>> from bruit.graphs import ring
     >>> about = pair_guarantee(ring(5), 0, (2, 3), 2.0)
@@ -88,7 +91,7 @@ def pair_guarantee(
     check_cooldown(cooldown)
     alone = cap == 1 and not ending.more_segments  # after its one contribution a peer is silent: returns do not count
     law = replace(pair_law(graph, of, seen_by, _NEVER if alone else cooldown), cooldown=cooldown)
-    return walk_ahead(law, cap, noise_multiplier, route=route, descent=descent, ending=ending)
+    return walk_ahead(law, cap, noise_multiplier, route=route, descent=descent, ending=ending, happened=happened)
 
 
 def first_passage(graph: Graph, lambdas: Array) -> Array:
@@ -166,6 +169,7 @@ class WalkSummary:
     lambdas: Array  # (l,)
     worst: Array  # (l,)
     mean: Array  # (l, n)
+    cooldown: int = 1
 
     def worst_epsilon(self, noise_multiplier: float, delta: float = 1e-6, cap: int = 1) -> float:
         """Epsilon at delta of the worst pair, never above local DP."""
@@ -191,7 +195,7 @@ class WalkSummary:
         return Guarantee(
             theorem="the worst pair of a walk on this graph", spec="walk:RW-14", status="proven", level="user",
             of="any peer", against="any other peer alone",
-            hypotheses=standing(descent, True, "the last token is not published"),
+            hypotheses=(limits(cap, self.cooldown), *standing(descent, True, "the last token is not published")),
             profile=RenyiProfile(curve.__getitem__, tuple(curve)), noise_multiplier=noise_multiplier,
             seen="the token each time it reaches the observer",
             advice=("a longer cool-down", "fewer contributions", "a denser graph"),
@@ -215,7 +219,7 @@ def summary(graph: Graph, cooldown: int = 1) -> WalkSummary:
         seen = np.log1p(np.where(peers[:, None] == block, 0.0, growth))
         worst = np.maximum(worst, seen.max(axis=(1, 2)))
         mean[:, block] = seen.sum(axis=1) / graph.n
-    return WalkSummary(lambdas, worst, mean)
+    return WalkSummary(lambdas, worst, mean, cooldown)
 
 
 _FIRST = 0
