@@ -211,14 +211,19 @@ class WalkSummary:
 
 
 def summary(graph: Graph, cooldown: int = 1) -> WalkSummary:
-    """The worst pair and the mean loss of every observer, for all noise multipliers and caps (walk:RW-13, RW-14)."""
+    """The worst pair and the mean loss of every observer, for all noise multipliers and caps (walk:RW-13, RW-14).
+
+    Where all peers are alike (the graph knows its group), a few observers stand for all.
+    """
     check_cooldown(cooldown)
     lambdas = np.array(LAMBDAS)
     worst, mean = np.zeros(len(lambdas)), np.zeros((len(lambdas), graph.n))
-    for peers, block, growth in _blocks(graph, lambdas, cooldown):
+    alike = graph.group is not None
+    for peers, block, growth in _blocks(graph, lambdas, cooldown, alike):
         seen = np.log1p(np.where(peers[:, None] == block, 0.0, growth))
         worst = np.maximum(worst, seen.max(axis=(1, 2)))
-        mean[:, block] = seen.sum(axis=1) / graph.n
+        mean[:, slice(None) if alike else block] = seen.sum(axis=1)[:, :1] if alike else seen.sum(axis=1)
+    mean /= graph.n
     return WalkSummary(lambdas, worst, mean, cooldown)
 
 
@@ -226,18 +231,24 @@ _FIRST = 0
 """In place of a cool-down: the first passage alone, u's own returns not counted."""
 
 
-def _blocks(graph: Graph, lambdas: Array, cooldown: int) -> Iterator[tuple[Ints, Ints, Array]]:
-    """Peers of a component, some observers among them, E[exp(lambda / l) - 1] of these pairs  # (l, peers, block)."""
+def _blocks(
+    graph: Graph, lambdas: Array, cooldown: int, first: bool = False
+) -> Iterator[tuple[Ints, Ints, Array]]:
+    """Peers of a component, some observers among them, E[exp(lambda / l) - 1] of these pairs  # (l, peers, block).
+
+    `first`: the first block of the first component only.
+    """
     rule = exponential_sum(lambdas)
     count, part = components_of(graph.weights)
-    for label in range(count):
+    for label in range(1 if first else count):
         peers = np.flatnonzero(part == label)
         if peers.size < 2:
             continue
         with one_blas_thread(), ThreadPoolExecutor(THREADS) as pool:
             walk = passages(graph.weights[peers][:, peers] if count > 1 else graph.weights, rule)
             back = walk.back(cooldown)[:, :, None] if cooldown > 1 else 0.0
-            for block, (passage, either) in zip(walk.blocks(), pool.map(walk.expected, walk.blocks()), strict=True):
+            blocks = list(walk.blocks())[: 1 if first else None]
+            for block, (passage, either) in zip(blocks, pool.map(walk.expected, blocks), strict=True):
                 found = passage if cooldown == _FIRST else either
                 yield peers, peers[block], np.minimum(passage + back, either) if cooldown > 1 else found
 
