@@ -1,8 +1,9 @@
 """A token walk: whoever holds the model takes one noisy gradient step and passes it on (walk:RW-7, RW-14).
 
 The noise of everybody the token met since hides each contribution: on the complete graph of 2000 peers, 12
-contributions at (1, 1e-6) need a noise multiplier of 3.4 where local DP needs 14.6. A plan covers every pair: by one law
-on the complete graph, by the exact laws of all pairs of a small graph, else by the Renyi bound of all pairs.
+contributions at (1, 1e-6) need a noise multiplier of 3.4 where local DP needs 14.6.
+A plan covers every pair: by one law on the complete graph, by the exact laws of all pairs of a small graph, else by the
+Renyi bound of all pairs.
 """
 
 from __future__ import annotations

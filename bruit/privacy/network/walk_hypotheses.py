@@ -69,7 +69,7 @@ def limits(contributions: int, cooldown: int, failure: float = 0.0, kept: bool =
     if failure:
         return Hypothesis(f"{most}, but for a chance of {failure:g}: nothing caps it, so the first holder must be drawn"
                           " uniformly or be counted (most_visits)", checked=False)  # fmt: skip
-    rests = "" if cooldown == 1 else f" and rests {cooldown - 1} hops after each"
+    rests = "" if cooldown == 1 else f" and rests {cooldown - 1} hop{'s' * (cooldown > 2)} after each"
     return Hypothesis(f"{most}{rests} (cap = {contributions}, rest = {cooldown})", checked=kept)
 
 
