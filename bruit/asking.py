@@ -11,11 +11,10 @@ import numpy as np
 from rich.console import Console
 
 from bruit import report
-from bruit.build import build_algorithm, check_graph
-from bruit.config import PrivacySection
+from bruit.build import protocol
+from bruit.config import from_dict
 from bruit.errors import ConfigError
 from bruit.experiment import rehearse
-from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Gaussian
 from bruit.privacy.account import Summary
 from bruit.privacy.guarantee import Epsilon, Status
@@ -39,12 +38,14 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
         raise ConfigError(f"sigma and sensitivity must be finite and positive, found {sigma:g} and {sensitivity:g}")
     if steps is not None and steps < 1:
         raise ConfigError(f"steps = {steps}: nobody would say anything; ask for at least one step")
-    graph = named_graph(name, run_seed=seed)
-    check_graph(graph)
-    parameters = dict(_setting(text) for text in settings)
-    noise = PrivacySection.model_validate({"sigma": sigma})
-    chosen, horizon = build_algorithm(algorithm, parameters, graph, steps, noise)
-    blank = rehearse(chosen, graph, Gaussian(clip=sensitivity / 2, sigma=sigma), horizon, seed, dim)
+    asked = from_dict({
+        "graph": name, "seed": seed, "task": {"kind": "mean", "dim": dim}, "privacy": {"sigma": sigma},
+        "algorithm": {**dict(_setting(text) for text in settings), "name": algorithm},
+        **({} if steps is None else {"steps": steps}),
+    }, where="this question")  # fmt: skip
+    agreed = protocol(asked)
+    noise = Gaussian(clip=sensitivity / 2, sigma=sigma)
+    blank = rehearse(agreed.algorithm, agreed.graph, noise, agreed.steps, seed, dim)
     if smoothness is not None:
         if not 0 < smoothness < math.inf:
             raise ConfigError(f"the smoothness must be finite and positive, found {smoothness:g}")

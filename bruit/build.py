@@ -16,14 +16,14 @@ from bruit.algorithms.algorithm import Algorithm, algorithm_from
 from bruit.algorithms.federated_admm import FederatedADMM
 from bruit.algorithms.muffliato import presets
 from bruit.algorithms.schedules import Rounds, Walk
-from bruit.algorithms.token_histogram import TokenHistogram
 from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_rate import declared_utility
 from bruit.algorithms.walk_sgd import WalkSGD
-from bruit.config import ExperimentFile, PrivacySection, TaskSection, line_of
+from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, TaskSection, line_of
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
+from bruit.entrance import PAIRS, check_answers, check_graph, check_schedule
 from bruit.errors import ConfigError
 from bruit.experiment import rehearse, run
 from bruit.fixed_points.consensus_admm import Consensus, task_prox
@@ -37,7 +37,6 @@ from bruit.tasks import Logistic, Mean, Pairwise, Ridge, Softmax, Task, histogra
 from bruit.tasks.statistic_file import load_statistic
 
 CONTRACTION = 4096  # numbers in all duals up to which the contraction of ADMM is measured
-PAIRS = {"statistic": frozenset({"kernel", "columns", "bins", "low", "high"}), "pairwise": frozenset({"loss", "bins"})}
 PAIR_KEYS = frozenset[str]().union(*PAIRS.values())
 UTILITY = "utility"  # a rate that is not a number: the one of the utility statement
 
@@ -84,25 +83,42 @@ def measured(algorithm: WalkADMM | FederatedADMM, task: Task) -> dict[str, float
     return {"contraction": measured_contraction(consensus.operator, start, Replay(0), pairs=4, turns=10)}
 
 
-def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Experiment:
-    """An experiment from its checked file; what is wrong is named with its line in `text`."""
+@dataclass(frozen=True)
+class Protocol:
+    """What peers do, without data: who may talk to whom, how, and how long."""
+
+    graph: Graph | GraphSequence
+    algorithm: Algorithm[Any]
+    steps: int
+
+
+def protocol(file: ExperimentFile, text: str = "", where: str = "experiment") -> Protocol:
+    """The protocol of an experiment, built and asked the same way by simulations, real peers and accountants."""
+    with _line(text, where, "algorithm", "rate"):
+        if _by_utility(file):
+            raise ConfigError(f'rate = "{UTILITY}" is chosen by a simulation, which holds the task; here give a number')
     with _line(text, where, "graph"):
         graph = named_graph(file.graph, run_seed=file.seed)
         check_graph(graph)
-    with _line(text, where, "task", *(("data",) if file.task.data else ())):
-        task = build_task(file.task, graph.n, file.seed)
-        if task.peers != graph.n:
-            raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the data has {task.peers} owners")
     name, parameters = file.algorithm.name, dict(file.algorithm.model_extra or {})
-    by_utility = name == WalkSGD.name() and parameters.get("rate") == UTILITY
-    if by_utility:
-        parameters.pop("rate")  # known once the noise is
     with _line(text, where, "algorithm", _guilty(name, parameters)):
         algorithm, steps = build_algorithm(name, parameters, graph, file.steps, file.privacy)
     with _line(text, where, "steps" if steps < 1 else "graph"):
         check_schedule(algorithm, graph, steps)
     with _line(text, where, *(("task", "kind") if file.privacy is None else ("privacy", "mechanism"))):
         check_answers(algorithm, file.task.kind, file.privacy, file.task.bins)
+    return Protocol(graph, algorithm, steps)
+
+
+def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Experiment:
+    """An experiment from its checked file; what is wrong is named with its line in `text`."""
+    by_utility = _by_utility(file)
+    agreed = protocol(_without_rate(file) if by_utility else file, text, where)  # that rate is known once the noise is
+    graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
+    with _line(text, where, "task", *(("data",) if file.task.data else ())):
+        task = build_task(file.task, graph.n, file.seed)
+        if task.peers != graph.n:
+            raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the data has {task.peers} owners")
     with _line(text, where, "privacy"):
         privacy = None
         if file.privacy is not None:
@@ -117,6 +133,15 @@ def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Ex
     with _line(text, where, "engine", "fused"):
         engine = build_engine(file)
     return Experiment(graph, task, algorithm, privacy, steps, engine, file, text)
+
+
+def _by_utility(file: ExperimentFile) -> bool:
+    return file.algorithm.name == WalkSGD.name() and (file.algorithm.model_extra or {}).get("rate") == UTILITY
+
+
+def _without_rate(file: ExperimentFile) -> ExperimentFile:
+    others = {key: value for key, value in (file.algorithm.model_extra or {}).items() if key != "rate"}
+    return file.model_copy(update={"algorithm": AlgorithmSection(name=file.algorithm.name, **others)})
 
 
 @contextmanager
@@ -139,80 +164,6 @@ def _guilty(name: str, parameters: dict[str, Any]) -> str:
         except ConfigError:
             return key
     return "name"
-
-
-def check_graph(graph: Graph | GraphSequence) -> None:
-    """Refuse graphs on which a run means nothing."""
-    if graph.n < 2:
-        raise ConfigError(f"the graph {graph.name} has {graph.n} peer; a run needs at least two that talk")
-    if isinstance(graph, Graph) and not graph.is_connected():
-        parts = int(graph.components().max()) + 1
-        raise ConfigError(f"the graph {graph.name} falls into {parts} parts that never meet; connect them")
-
-
-def check_schedule(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int) -> None:
-    """Refuse schedules that do nothing, never converge, or leave peers out."""
-    schedule = algorithm.schedule
-    if steps < 1:
-        raise ConfigError("steps = 0: nobody would say anything; ask for at least one step")
-    if not isinstance(graph, Graph):
-        if not isinstance(schedule, Rounds):
-            kind = type(schedule).__name__.lower()
-            raise ConfigError(f"{algorithm.name()} needs one fixed graph for its {kind}, found {graph.name}; name one")
-        return
-    if isinstance(schedule, Walk):
-        check_walk(schedule, graph)
-    if isinstance(algorithm, FederatedADMM):
-        left = graph.n - len(algorithm.prepare(graph, steps).members)
-        if left:
-            raise ConfigError(
-                f"{left} of {graph.n} peers are no neighbors of the server {algorithm.server} in {graph.name} and would"
-                f" take no part; use star:{graph.n}, or another server"
-            )
-    drawn = isinstance(schedule, Rounds) or (isinstance(schedule, Walk) and schedule.order == "random")
-    if drawn and not graph.validity().aperiodic:
-        raise ConfigError(
-            f"the graph {graph.name} is bipartite and its peers give themselves no weight, so gossip swings for ever;"
-            " use the weights plus=1"
-        )
-
-
-def check_walk(walk: Walk, graph: Graph) -> None:
-    """Refuse a token that starts nowhere, and a ring that the graph does not have."""
-    if not 0 <= walk.first < graph.n:
-        raise ConfigError(f"the token starts at peer {walk.first}, but the peers are 0..{graph.n - 1}")
-    if walk.order != "ring" or walk.goes_round(graph):
-        return
-    missing = next(v for v in range(graph.n) if not graph.has_edge(v, (v + 1) % graph.n))
-    raise ConfigError(
-        f"in ring order every peer hands the token to the next one, but {graph.name} has no link between peers"
-        f" {missing} and {(missing + 1) % graph.n}; use a graph with the ring in it, such as ring:{graph.n}, or an"
-        " algorithm that walks at random"
-    )
-
-
-def check_answers(algorithm: Algorithm[Any], task: str, privacy: PrivacySection | None,
-                  bins: int | None = None) -> None:  # fmt: skip
-    """Histograms are counts of answers: randomized response, values with a single 1, and no other noise."""
-    counting = isinstance(algorithm, TokenHistogram)
-    if counting and task != "histogram":
-        raise ConfigError(f"token-histogram counts values, found a {task} task; use task.kind = \"histogram\"")
-    if privacy is None:
-        return
-    answers = privacy.mechanism == "randomized-response"
-    if counting and not answers:
-        raise ConfigError(
-            f"token-histogram counts answers given by randomized response, found {privacy.mechanism} noise; use"
-            ' privacy.mechanism = "randomized-response"'
-        )
-    if answers and task in PAIRS and bins is None:
-        raise ConfigError(f"randomized response tells one of several values: say into how many a {task} task is rounded"
-                          " with task.bins")  # fmt: skip
-    if answers and task != "histogram" and task not in PAIRS:
-        raise ConfigError(
-            f"randomized response tells one of several values and nothing else, found a {task} task; use"
-            ' task.kind = "histogram", or gaussian noise'
-        )
 
 
 def build_engine(file: ExperimentFile) -> Engine:

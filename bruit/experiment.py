@@ -128,7 +128,7 @@ def several_tokens(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence | str, task: Task, *, tokens: int, steps: int,
     **options: Any,
 ) -> tuple[Run, ...]:  # fmt: skip
-    """Several tokens that walk in parallel, `steps` hops each, from peers evenly apart; one run per token.
+    """Several tokens that walk in parallel, `steps` hops each, from peers evenly apart, or drawn; one run per token.
 
     Each run goes on in the ledger of the one before, so the last one accounts for all: its epsilon is that of the views
     of all tokens together. Why this is proven: tokens never read each other, every token has noise of its own, and the
@@ -150,7 +150,9 @@ def several_tokens(
                           " or simulate several with Bulk() or Events()")  # fmt: skip
     runs: list[Run] = []
     for token in range(tokens):
-        walk = replace(schedule, first=(schedule.first + token * graph.n // tokens) % graph.n, token=token)
+        drawn = isinstance(schedule.first, str)  # every token draws its own
+        first = schedule.first if drawn else (int(schedule.first) + token * graph.n // tokens) % graph.n
+        walk = replace(schedule, first=first, token=token)
         one = replace(cast(Any, algorithm), schedule=walk)
         after = {"after": runs[-1], "carry": "nothing"} if runs else {}
         runs.append(run(one, graph, task, steps=steps, **{**options, **after}))

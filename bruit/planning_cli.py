@@ -76,8 +76,7 @@ def _show(about: dict[str, Any], quiet: bool) -> None:
     if about["noise_multiplier"] is not None:
         much = f"noise multiplier {about['noise_multiplier']:.4f} (sigma {about['sigma']:.4g})"
     say(f"{about['protocol']} on {about['graph']}: {much}, {about['status']}")
-    say(f"  ({about['epsilon']:g}, {about['delta']:g})-DP at {about['level']} level for {about['protects']},"
-        f" against {about['colluders']} peer(s)")  # fmt: skip
+    say(f"  {about['claim']}")
     say(f"  by {about['theorem']} ({about['spec']}); trusting: {about['trust']}")
     say(f"  predicted {name}: {most}{error:.4g}  ({about['predicted']['statement']})")
     say(f"  {about['steps']} steps, {about['messages_per_peer']:g} messages and {about['bytes_per_peer']:g} bytes per"

@@ -55,12 +55,13 @@ def crossing(local: str, network: str) -> int:
 
 def proven_epsilon(n: int, delta: float, grid: float | None = None, epsilon: float = 0.1) -> float:
     """The proven epsilon of the same sum, final value published, exactly (walk:RW-1)."""
-    return summation(n, PASSES * n, classical_noise(epsilon, DELTA), grid=grid).epsilon(delta)
+    return summation(n, PASSES * n, classical_noise(epsilon, DELTA), first="uniform", grid=grid).epsilon(delta)
 
 
 def cycles_epsilon(n: int, delta: float, epsilon: float = 0.1) -> float:
     """NOT A GUARANTEE. The curve by N + 1 whole cycles, which the cut last cycle makes a heuristic (walk:RW-1)."""
-    said = summation(n, PASSES * n, classical_noise(epsilon, DELTA), route="cycles", tail=delta / 100, approximate=True)
+    said = summation(n, PASSES * n, classical_noise(epsilon, DELTA), first="uniform", route="cycles", tail=delta / 100,
+                     approximate=True)  # fmt: skip
     return said.epsilon(delta)
 
 

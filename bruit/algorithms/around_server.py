@@ -32,11 +32,6 @@ def public_of(name: str, graph: Graph | GraphSequence, server: int, participants
     return Public(members)
 
 
-def check_participants(name: str, participants: int | None) -> None:
-    if participants is not None and participants < 1:
-        raise ConfigError(f"{name} needs at least 1 participant, found {participants}")
-
-
 def speaking(home: Home) -> Bools:
     """Whether the server spoke in this round."""
     return np.asarray(home.clock % 2 == 1)

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
-from bruit.algorithms.neighborhood import Standing, around, check_coupling, standing
+from bruit.algorithms.neighborhood import Standing, around, standing
 from bruit.algorithms.schedules import Wakes
 from bruit.arrays import Array, Ints
+from bruit.domains import chance, counts, nonnegative, positive
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 
@@ -68,9 +69,10 @@ class Boosting(Algorithm[State]):
     schedule: Wakes = Wakes()
 
     def __post_init__(self) -> None:
-        check_coupling("boosting", self.coupling, zero=True)
-        if not (self.radius > 0 and self.memory >= 1):
-            raise ConfigError(f"boosting needs radius > 0 and memory >= 1, found {self.radius} and {self.memory}")
+        nonnegative(self, "coupling")
+        positive(self, "radius")
+        counts(self, "memory")
+        chance(self, "confidences")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Standing:
         return standing(self.confidences, None, graph)

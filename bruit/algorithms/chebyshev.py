@@ -19,6 +19,7 @@ from bruit.algorithms.exchange import Arithmetic, Exchange, exchange_of
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
+from bruit.domains import positive
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence, spectral_gap
 from bruit.graphs.spectrum import chebyshev_gamma, chebyshev_gamma_star
@@ -43,6 +44,9 @@ class Chebyshev(Algorithm[State]):
     gamma: float | None = None
     tuned: bool = False
     linear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        positive(self, "gamma")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         if not isinstance(graph, Graph):

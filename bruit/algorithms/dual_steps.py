@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.domains import nonnegative, positive
 from bruit.errors import ConfigError
 
 
@@ -29,13 +30,8 @@ class DualStep:
     semidefinite: bool = False
 
     def __post_init__(self) -> None:
-        if not (self.rate > 0 and math.isfinite(self.rate)):
-            raise ConfigError(f"dual averaging needs a positive rate, found {self.rate}")
-        for name, weight in (("l1", self.l1), ("l2", self.l2)):
-            if not (weight >= 0 and math.isfinite(weight)):
-                raise ConfigError(f"dual averaging needs {name} >= 0, found {weight}")
-        if self.ball is not None and not (self.ball > 0 and math.isfinite(self.ball)):
-            raise ConfigError(f"dual averaging projects on a ball of positive radius, found ball = {self.ball}")
+        positive(self, "rate", "ball")
+        nonnegative(self, "l1", "l2")
         if self.semidefinite and self.l1 > 0:
             raise ConfigError("a sparse and semidefinite matrix has no closed form; use l1 or semidefinite, not both")
 

@@ -20,11 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.around_server import Public, check_participants, drawn, public_of, speaking, spoken, told
+from bruit.algorithms.around_server import Public, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array, Bools
+from bruit.domains import counts, nonnegative, positive, whole
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.server import ServerRounds
@@ -47,16 +48,10 @@ class FedAvg(Algorithm[State]):
     server: int = 0
 
     def __post_init__(self) -> None:
-        if not (self.rate > 0 and np.isfinite(self.rate)):
-            raise ConfigError(f"fed-avg needs a positive rate, found {self.rate}")
-        if self.local_steps < 1 or (self.batch is not None and self.batch < 1):
-            found = f"{self.local_steps} and {self.batch}"
-            raise ConfigError(f"fed-avg needs local_steps and batch of at least 1, found {found}")
-        check_participants(self.name(), self.participants)
-        if self.shares is not None and not all(share > 0 and np.isfinite(share) for share in self.shares):
-            raise ConfigError(f"shares are positive numbers, one a peer, found {self.shares}")
-        if not (self.ratio >= 0 and np.isfinite(self.ratio)):
-            raise ConfigError(f"the ratio of canceling to own noise is a number >= 0, found {self.ratio}")
+        positive(self, "rate", "shares")
+        counts(self, "local_steps", "batch", "participants")
+        nonnegative(self, "ratio")
+        whole(self, "server")
         if self.ratio and (self.participants is not None or self.shares is not None):
             raise ConfigError("noise cancels only if all take part equally; leave participants and shares out")
 

@@ -19,13 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.around_server import Public, check_participants, drawn, public_of, speaking, spoken, told
+from bruit.algorithms.around_server import Public, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
 from bruit.arrays import Array
+from bruit.domains import counts, fraction, nonnegative, positive, whole
 from bruit.errors import ConfigError
-from bruit.fixed_points.consensus_admm import check_length
-from bruit.fixed_points.iteration import check_relaxation
 from bruit.fixed_points.regularizers import Regularizer, penalty
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.server_admm import ModelsTold, NoisyModels, mean_noise
@@ -50,10 +49,11 @@ class FederatedADMM(Algorithm[State]):
     noise: str = "peers"
 
     def __post_init__(self) -> None:
-        check_length(self.gamma)
-        check_relaxation(self.relaxation)
-        penalty(self.l1, self.l2, self.bound)
-        check_participants(self.name(), self.participants)
+        positive(self, "gamma", "bound")
+        fraction(self, "relaxation")
+        nonnegative(self, "l1", "l2")
+        counts(self, "participants")
+        whole(self, "server")
         if self.noise not in ("peers", "server"):
             raise ConfigError(f"noise is added by the 'peers' or by the 'server', found noise = {self.noise!r}")
         if self.noise == "server" and self.relaxation == 1:

@@ -21,6 +21,7 @@ from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
+from bruit.domains import positive
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.gopa import GopaView
@@ -48,8 +49,7 @@ class Gopa(Algorithm[State]):
     )
 
     def __post_init__(self) -> None:
-        if not (self.ratio > 0 and math.isfinite(self.ratio)):
-            raise ConfigError(f"gopa needs noise between neighbors: a ratio above 0, found {self.ratio}")
+        positive(self, "ratio")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         first = graph if isinstance(graph, Graph) else graph.at(0)

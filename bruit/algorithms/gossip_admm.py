@@ -18,10 +18,10 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
-from bruit.algorithms.neighborhood import Ties, check_coupling, standing
+from bruit.algorithms.neighborhood import Ties, standing
 from bruit.algorithms.schedules import Pairs
 from bruit.arrays import Array, Bools
-from bruit.errors import ConfigError
+from bruit.domains import chance, positive, whole
 from bruit.graphs import Graph, GraphSequence
 
 
@@ -50,9 +50,9 @@ class GossipADMM(Algorithm[State]):
     schedule: Pairs = Pairs("clocks")
 
     def __post_init__(self) -> None:
-        check_coupling("gossip-admm", self.coupling)
-        if not (self.rho > 0 and self.inner >= 0):
-            raise ConfigError(f"gossip-admm needs rho > 0 and inner >= 0, found {self.rho} and {self.inner}")
+        positive(self, "coupling", "rho", "smoothness")
+        whole(self, "inner")
+        chance(self, "confidences")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Ties:
         return Ties.of(graph, standing(self.confidences, self.smoothness, graph))

@@ -20,7 +20,7 @@ from bruit.algorithms.exchange import Arithmetic, Exchange, Mixed, exchange_of
 from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
-from bruit.errors import ConfigError
+from bruit.domains import counts, positive
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.consensus import Consensus
 from bruit.privacy.network.descent import FixedGradients
@@ -43,10 +43,8 @@ class GossipSGD(Algorithm[State]):
     linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.mixing < 1:
-            raise ConfigError(f"gossip-sgd needs at least one exchange per gradient, found mixing = {self.mixing}")
-        if not self.rate > 0:
-            raise ConfigError(f"gossip-sgd needs a positive rate, found {self.rate}")
+        positive(self, "rate", "gamma")
+        counts(self, "mixing", "batch")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Exchange:
         return exchange_of(graph, horizon, max(1, -(-horizon // self.mixing)), self.mixing)

@@ -16,9 +16,10 @@ from typing import ClassVar, NamedTuple
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
-from bruit.algorithms.neighborhood import Standing, around, check_coupling, standing
+from bruit.algorithms.neighborhood import Standing, around, standing
 from bruit.algorithms.schedules import Wakes
 from bruit.arrays import Array
+from bruit.domains import chance, positive
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.arrived import Arrived
 from bruit.privacy.network.theorem import Theorem
@@ -37,7 +38,8 @@ class ModelPropagation(Algorithm[State]):
     linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_coupling("model-propagation", self.coupling)
+        positive(self, "coupling")
+        chance(self, "confidences")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Standing:
         return standing(self.confidences, None, graph)

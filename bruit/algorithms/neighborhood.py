@@ -6,7 +6,6 @@ The mixing weights of the graph, off the diagonal, are the similarities w; only 
 """
 
 from dataclasses import dataclass
-from math import isfinite
 
 import numpy as np
 
@@ -35,24 +34,10 @@ def per_peer(name: str, given: PerPeer, peers: int, default: float) -> Array:
 
 
 def standing(confidences: PerPeer, smoothness: PerPeer, graph: Graph | GraphSequence) -> Standing:
-    """The public facts of the peers of a graph, checked; confidence 1 and smoothness 1 unless given."""
+    """The public facts of the peers of a graph; confidence 1 and smoothness 1 unless given."""
     trust, smooth = (per_peer("confidences", confidences, graph.n, 1.0),
                      per_peer("smoothness", smoothness, graph.n, 1.0))  # fmt: skip
-    bad = np.flatnonzero(~((trust >= 0) & (trust <= 1)))
-    if len(bad):
-        raise ConfigError(f"the confidence of peer {bad[0]} is {trust[bad[0]]}; it must be between 0 and 1")
-    rough = np.flatnonzero(~((smooth > 0) & np.isfinite(smooth)))
-    if len(rough):
-        raise ConfigError(f"the smoothness of peer {rough[0]} is {smooth[rough[0]]}; give a positive bound that is "
-                          "known without looking at its records")
     return Standing(trust, smooth)
-
-
-def check_coupling(algorithm: str, coupling: float, zero: bool = False) -> None:
-    """The weight of agreement between neighbors: positive, and finite."""
-    if not (isfinite(coupling) and (coupling > 0 or (zero and coupling == 0))):
-        raise ConfigError(f"{algorithm} needs a positive, finite coupling, found {coupling}; "
-                          "a small one keeps models apart, a large one makes them equal")
 
 
 def around(inbox: Inbox, rows: Array) -> Array:

@@ -18,10 +18,10 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Edges, Inbox, Message
-from bruit.algorithms.neighborhood import Standing, around, check_coupling, per_peer, standing
+from bruit.algorithms.neighborhood import Standing, around, per_peer, standing
 from bruit.algorithms.schedules import Wakes
 from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError
+from bruit.domains import chance, positive, whole
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.arrived import Arrived
 from bruit.privacy.network.theorem import Theorem
@@ -48,12 +48,12 @@ class Personalized(Algorithm[State]):
     linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_coupling("personalized", self.coupling)
+        positive(self, "coupling", "smoothness")
+        chance(self, "confidences")
+        whole(self, "updates")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         allowed = per_peer("updates", self.updates, graph.n, np.inf)
-        if not bool((allowed >= 0).all()):
-            raise ConfigError(f"a peer cannot update {allowed.min():g} times; give updates >= 0")
         return Public(standing(self.confidences, self.smoothness, graph), allowed)
 
     def guarantees(self) -> tuple[Theorem, ...]:

@@ -20,6 +20,7 @@ from bruit.algorithms.exchange import Arithmetic, Exchange, exchange_of
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
 from bruit.arrays import Array
+from bruit.domains import nonnegative, whole
 from bruit.graphs import Graph, GraphSequence, spectral_gap
 from bruit.privacy.network.renoised import RenoisedGossip
 from bruit.privacy.network.theorem import Theorem
@@ -47,6 +48,10 @@ class Renoised(Algorithm[State]):
     tau: float = 0.1
     flat: int | None = None
     linear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        nonnegative(self, "tau")
+        whole(self, "flat")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         gap = spectral_gap(graph) if isinstance(graph, Graph) else 0.0  # no taper on a changing graph

@@ -17,12 +17,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.domains import whole
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.randomness import Dice
 from bruit.trace import Meetings
 
 SHEET = 1024  # activations whose draws share one address
+UNIFORM = "uniform"  # in place of the number of the peer with whom a walk starts
 _LAWS: WeakKeyDictionary[Graph, Array] = WeakKeyDictionary()  # twenty walks on one graph need its law once
 _ALIKE: WeakKeyDictionary[Graph, bool] = WeakKeyDictionary()
 
@@ -69,6 +71,7 @@ class Pairs(Schedule):
     def __post_init__(self) -> None:
         if self.law not in ("weights", "edges", "clocks"):
             raise ConfigError(f"unknown law of meetings {self.law!r}; use 'weights', 'edges' or 'clocks'")
+        whole(self, "activations")
 
     def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
         """All meetings that the given peers (everybody by default) start, in order of time; idle ones are left out."""
@@ -143,13 +146,15 @@ class Pairs(Schedule):
 class Walk(Schedule):
     """A token hops from v to w with probability W[v, w]; `steps` counts hops, a stay is a hop and a visit.
 
-    The first hop is the token's entry at peer `first`: with T steps, v_0 = first, ..., v_{T-1} act (walk:RW-7).
+    The first hop is the token's entry at peer `first`: with T steps, v_0 = first, ..., v_{T-1} act (walk:RW-7). With
+    first = "uniform" all peers draw it together, from public randomness: what is said of a walk before it starts, of
+    sums and of how often a peer is visited, is often said for such a walk only (walk:RW-1, F-4).
     order "ring": nothing is drawn, the token goes to the neighbor whose number comes next (from the last peer on to
     peer 0). Where every peer is a neighbor of the next one this is the ring 0, 1, ..., n - 1, 0, ... (gossip:RING-1);
     elsewhere peers are left out, see `goes_round`. `token` tells several walks of one seed apart.
     """
 
-    first: int = 0
+    first: int | str = 0
     order: str = "random"
     token: int = 0
     unit: ClassVar[str] = "hops"
@@ -157,30 +162,40 @@ class Walk(Schedule):
     def __post_init__(self) -> None:
         if self.order not in ("random", "ring"):
             raise ConfigError(f"unknown order of a walk {self.order!r}; use 'random' or 'ring'")
-        if self.token < 0:
-            raise ConfigError(f"tokens are numbered from 0, found {self.token}")
+        if isinstance(self.first, str) and self.first != UNIFORM:
+            raise ConfigError(f"a walk starts at a peer, by its number, or at a drawn one: first = {UNIFORM!r}, found"
+                              f" {self.first!r}")  # fmt: skip
+        whole(self, "token", *(() if self.first == UNIFORM else ("first",)))
+
+    def start(self, graph: Graph, dice: Dice) -> int:
+        """v_0. Drawn from `dice` that all peers share, if it is drawn: everybody must find the same one."""
+        if self.first == UNIFORM:
+            draw = float(dice.uniform("first holder", np.array([self.token]), 0)[0, 0])
+            return min(int(draw * graph.n), graph.n - 1)
+        if not int(self.first) < graph.n:
+            raise ConfigError(f"the walk starts at peer {self.first}, but the graph has peers 0..{graph.n - 1}")
+        return int(self.first)
 
     def path(self, graph: Graph, steps: int, dice: Dice) -> Ints:
         """The visited peers v_0 .. v_{steps-1}; it never depends on data, so it can be drawn first."""
-        if not 0 <= self.first < graph.n:
-            raise ConfigError(f"the walk starts at peer {self.first}, but the graph has peers 0..{graph.n - 1}")
+        first = self.start(graph, dice)
         if self.order == "ring":
-            around = [self.first]
+            around = [first]
             while len(around) < steps:
                 around.append(_successor(graph, around[-1]))
             return np.array(around[:steps], np.int64)
         uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), self.token)[:, 0]
         if all_alike(graph):
             path = np.empty(steps, np.int64)
-            path[:1], path[1:] = self.first, np.minimum(np.ceil(uniform * graph.n) - 1, graph.n - 1)  # draws are > 0
+            path[:1], path[1:] = first, np.minimum(np.ceil(uniform * graph.n) - 1, graph.n - 1)  # draws are > 0
             return path
         if steps > 10_000:
             from bruit.kernels.walk import visits
 
             matrix = graph.weights
-            return np.asarray(visits(matrix.indptr, matrix.indices, row_cumulative(graph), uniform, self.first))
+            return np.asarray(visits(matrix.indptr, matrix.indices, row_cumulative(graph), uniform, first))
         law = row_cumulative(graph)
-        visited = [self.first]
+        visited = [first]
         for draw in uniform[: max(steps - 1, 0)]:
             low, high = graph.weights.indptr[visited[-1]], graph.weights.indptr[visited[-1] + 1]
             entry = min(low + int(np.searchsorted(law[low:high], draw)), high - 1)
@@ -215,6 +230,9 @@ class Wakes(Schedule):
 
     activations: int | None = None
     unit: ClassVar[str] = "units of time"
+
+    def __post_init__(self) -> None:
+        whole(self, "activations")
 
     def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
         found = Pairs("clocks", self.activations).meetings(graph, steps, dice, peers)

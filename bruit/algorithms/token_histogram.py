@@ -20,7 +20,7 @@ from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Bools, Ints
-from bruit.errors import ConfigError
+from bruit.domains import counts
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.theorem import Theorem
 from bruit.privacy.network.token_counts import TokenCounts
@@ -52,8 +52,7 @@ class TokenHistogram(Algorithm[State]):
     schedule: Walk = Walk(order="ring")
 
     def __post_init__(self) -> None:
-        if self.rest < 1:
-            raise ConfigError(f"token-histogram needs rest >= 1, found {self.rest}; 1 means that every visit reports")
+        counts(self, "rest")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         return Public(graph.n)

@@ -21,9 +21,8 @@ from bruit.algorithms.home import Door, Home, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Ints
+from bruit.domains import fraction, nonnegative, positive
 from bruit.errors import ConfigError
-from bruit.fixed_points.consensus_admm import check_length
-from bruit.fixed_points.iteration import check_relaxation
 from bruit.fixed_points.regularizers import Regularizer, penalty
 from bruit.graphs import Graph, GraphSequence
 from bruit.tasks import Logistic, Ridge
@@ -52,9 +51,9 @@ class WalkADMM(Algorithm[State]):
     private: ClassVar[tuple[str, ...]] = ("dual",)
 
     def __post_init__(self) -> None:
-        check_length(self.gamma)
-        check_relaxation(self.relaxation)
-        penalty(self.l1, self.l2, self.bound)
+        positive(self, "gamma", "bound")
+        fraction(self, "relaxation")
+        nonnegative(self, "l1", "l2")
 
     @property
     def regularizer(self) -> Regularizer:

@@ -25,6 +25,7 @@ from bruit.algorithms.home import Door, Home, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Bools, Ints
+from bruit.domains import counts, nonnegative, positive, whole
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.theorem import Theorem
@@ -59,13 +60,10 @@ class WalkSGD(Algorithm[State]):
     schedule: Walk = Walk()
 
     def __post_init__(self) -> None:
-        if self.rest < 1 or (self.cap is not None and self.cap < 1):
-            raise ConfigError(f"walk-sgd needs cap >= 1 and rest >= 1, found cap = {self.cap}, rest = {self.rest}")
-        if self.burn_in < 0 or self.flush < 0 or not self.decay >= 0:
-            found = f"burn_in = {self.burn_in}, flush = {self.flush}, decay = {self.decay}"
-            raise ConfigError(f"walk-sgd needs burn_in, flush and decay >= 0, found {found}")
-        if self.bound is not None and not self.bound > 0:
-            raise ConfigError(f"walk-sgd projects on a ball of positive radius, found bound = {self.bound}")
+        positive(self, "rate", "bound")
+        nonnegative(self, "decay")
+        counts(self, "cap", "rest", "batch")
+        whole(self, "burn_in", "flush")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         if 0 < horizon <= self.burn_in + self.flush:

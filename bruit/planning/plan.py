@@ -39,11 +39,24 @@ class Plan:
         asked = self.question
         return {
             **self.chosen.to_dict(asked), "epsilon": asked.epsilon, "delta": asked.delta, "level": "user",
+            "claim": claim(asked, self.chosen),
             "protects": "every pair, by its cap" if asked.caps is not None else
                         "the worst pair" if asked.protect == "worst" else "the mean over pairs, a summary",
             "colluders": asked.colluders, "peers": asked.peers, "job": asked.job,
             "alternatives": [option.to_dict(asked) for option in self.alternatives], "not_applicable": self.refused,
         }  # fmt: skip
+
+
+def claim(asked: Question, option: Option) -> str:
+    """What is promised, in words. Differential privacy is only spoken of where every pair is covered by a theorem."""
+    aim = f"epsilon = {asked.epsilon:g} at delta = {asked.delta:g}, user level,"
+    against = f"against {asked.colluders} peer(s)"
+    if option.status == "heuristic":
+        return f"aims at {aim} {against}: a heuristic, no guarantee for anybody; account for it with `bruit epsilon`"
+    if asked.protect == "mean":
+        return f"{aim} for the mean loss over pairs, a summary and no guarantee for any pair, {against}"
+    whom = "the worst pair" if asked.caps is None else "every pair, by its cap"
+    return f"({asked.epsilon:g}, {asked.delta:g})-DP at user level for {whom}, {against}"
 
 
 def protocols() -> dict[str, Callable[[Question], Option]]:
@@ -61,7 +74,8 @@ def protocols() -> dict[str, Callable[[Question], Option]]:
 def plan(question: Question, algorithm: str | None = None) -> Plan:
     """Least noise, predicted error and cost of the asked algorithm, or of the best one; and of all others.
 
-    Without a graph, gossip is tried on the families below. A trusted curator or aggregator is never chosen, only shown.
+    Without a graph, gossip is tried on the families below. A trusted curator or aggregator is never chosen, only shown,
+    and neither is a heuristic, whose noise may be too little; who asks for one by name is told that it is one.
     """
     known = protocols()
     wanted = None if algorithm is None else ALIASES.get(algorithm, algorithm)
@@ -71,7 +85,8 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
     if wanted is not None and wanted in refused and not any(option.protocol == wanted for option in found):
         raise PrivacyError(f"{wanted} does not do this: {refused[wanted]}")
     ranked = sorted(found, key=lambda option: (option.error, option.messages))
-    able = [one for one in ranked if one.protocol == (wanted or one.protocol) and (wanted or one.protocol not in SHOWN)]
+    able = [one for one in ranked if one.protocol == wanted or
+            (wanted is None and one.protocol not in SHOWN and one.status != "heuristic")]  # fmt: skip
     if not able:
         raise PrivacyError("; ".join(f"{name}: {why}" for name, why in refused.items()))
     chosen = able[0]

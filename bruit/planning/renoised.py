@@ -35,8 +35,10 @@ def option(question: Question) -> Option:
         raise PrivacyError("colluders are planned for other protocols; ask `bruit epsilon` for their loss here")
     steps = question.steps or _rounds(question, graph)
     m, proven = _losses(graph, steps, question.caps is not None)
-    z, loss = least_multiplier(question, m)
     notes = () if proven else (f"losses of {SAMPLED} observers stand for all: run `bruit epsilon` for a guarantee",)
+    if not proven and question.protect == "worst":  # at least what is proven: nobody loses more than by local DP
+        m, proven, notes = np.ones((1, 1)), True, ("one unit a pair, as by local DP: not all pairs were computed",)
+    z, loss = least_multiplier(question, m)
     return Option(
         "renoised", graph.name, steps, z, "proven" if proven else "heuristic", "re-noised gossip", "gossip:MUF-X1",
         "peers follow the protocol and look only at what they receive", _error(question, graph, z, steps), True,

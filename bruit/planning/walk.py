@@ -2,6 +2,8 @@
 
 The noise of everybody the token met since hides each contribution: on the complete graph of 2000 peers, 12
 contributions at (1, 1e-6) need a noise multiplier of 3.4 where local DP needs 14.6.
+A plan covers every pair: by one law on the complete graph, by the exact laws of all pairs of a small graph, else by the
+Renyi bound of all pairs.
 """
 
 from __future__ import annotations
@@ -21,8 +23,11 @@ from bruit.privacy.network.walk_ahead import (
     walk_energies,
     walk_profile,
 )
+from bruit.privacy.network.walk_hypotheses import limits
+from bruit.privacy.network.walk_pairs import summary
 
-ALL_PAIRS, SAMPLED, FOLLOWED, COARSE = 12, 3, 4096, 2**14
+EXACT_PAIRS, ALL_PAIRS, ALIKE, FOLLOWED, COARSE = 12, 512, 2048, 4096, 2**14
+"""Peers up to which pairs are followed exactly, and up to which all are bounded: any graph, and one of equal peers."""
 SLACK = 1.2  # visits the cap allows, over the mean: as in the published experiments (walk:F-4)
 
 
@@ -33,22 +38,19 @@ def option(question: Question) -> Option:
     if not isinstance(question.graph, Graph):
         raise PrivacyError("a token walks on one fixed graph; name one")
     graph, rounds = question.graph, question.contributions
-    laws, proven = _laws(question, graph)
-    z = _least(question, laws)
     learning = question.job == "learning"
     if not learning and not is_uniform(graph):
         raise PrivacyError("the error of a mean by a walk is known where visits are uniform: on the complete graph")
+    z, theorem = _least(question, graph)
     hops = max(1, round(rounds * graph.n / SLACK)) if learning else graph.n
     error = descent_error(question, hops, z**2) if learning else _mean_error(question, graph.n, z)
     statement = ("walk:RW-3, Prop. 7.3, the few visits above the cap left out" if learning else
                  "walk:RW-14, one contribution each: visits of uniform peers, silent ones add noise too")  # fmt: skip
-    notes = ["the last token is not published; losses are convex and smooth, the rate is at most 2 / beta"]
-    if not proven:
-        notes.append(f"the worst of {len(laws)} pairs of neighbors stands for all: account for the walk that happened")
+    notes = (str(limits(rounds, question.cooldown)),
+             "assumed: the last token is not published; losses are convex and smooth, the rate is at most 2 / beta")
     return Option(
-        "walk", graph.name, hops, z, "proven" if proven else "heuristic", "the walk seen from before its start",
-        "walk:RW-14", "peers follow the protocol and add the full noise", error, False, statement, hops / graph.n,
-        math.nan, tuple(notes),
+        "walk", graph.name, hops, z, "proven", theorem, "walk:RW-14",
+        "peers follow the protocol and add the full noise", error, False, statement, hops / graph.n, math.nan, notes,
     )  # fmt: skip
 
 
@@ -61,7 +63,25 @@ def _mean_error(question: Question, n: int, z: float) -> float:
     return math.sqrt(z**2 / (n * reached**2) + question.spread * (1 - reached) / (reached * n))
 
 
-def _least(question: Question, laws: list[SegmentLaw]) -> float:
+def _least(question: Question, graph: Graph) -> tuple[float, str]:
+    """The least noise multiplier that keeps every pair within the budget, and by which theorem."""
+    cap, ahead = question.contributions, "the walk seen from before its start"
+    if is_uniform(graph):
+        return _least_of(question, [complete_law(graph.n, question.colluders, question.cooldown)]), ahead
+    if question.colluders > 1:
+        raise PrivacyError("colluders on a walk are planned on the complete graph; elsewhere name them after a run")
+    if graph.n <= EXACT_PAIRS:
+        pairs = [(u, v) for u in range(1 if graph.group is not None else graph.n) for v in range(graph.n) if u != v]
+        return _least_of(question, [segment_law(graph.weights, u, [v], question.cooldown, FOLLOWED)
+                                    for u, v in pairs]), ahead  # fmt: skip
+    if graph.n > (ALL_PAIRS if graph.group is None else ALIKE):
+        raise PrivacyError(f"all pairs of the {graph.n} peers of {graph.name} take too long; plan a walk on"
+                           f" complete:{graph.n}, or run it and account for the walk that happened")  # fmt: skip
+    found = summary(graph, question.cooldown).least_noise(question.epsilon, question.delta, cap)
+    return found, "the worst pair of a walk on this graph"
+
+
+def _least_of(question: Question, laws: list[SegmentLaw]) -> float:
     """The search is done for the law seen soonest; the others are checked at its answer, and searched if they fail.
 
     Equal laws are checked once, and first on a coarse grid, which only rounds up."""
@@ -73,15 +93,3 @@ def _least(question: Question, laws: list[SegmentLaw]) -> float:
         if z == 0 or walk_profile(law, cap, z).delta(epsilon) > delta:
             z = max(z, least_noise_of(law, epsilon, delta, cap))
     return z
-
-
-def _laws(question: Question, graph: Graph) -> tuple[list[SegmentLaw], bool]:
-    """How soon a contribution is seen: one law on the complete graph, all pairs of a small one, some of a large one."""
-    if is_uniform(graph):
-        return [complete_law(graph.n, question.colluders, question.cooldown)], True
-    if question.colluders > 1:
-        raise PrivacyError("colluders on a walk are planned on the complete graph; elsewhere name them after a run")
-    every = graph.n <= ALL_PAIRS
-    peers = [0] if graph.group is not None else range(graph.n if every else min(SAMPLED, graph.n))
-    pairs = [(u, v) for u in peers for v in (range(graph.n) if every else graph.neighbors(u)[:SAMPLED]) if u != v]
-    return [segment_law(graph.weights, u, [int(v)], question.cooldown, FOLLOWED) for u, v in pairs], every

@@ -57,6 +57,7 @@ class Seat:
     partners: Ints  # (calls,) whom it then calls
     state: Any = None  # where an earlier phase left it
     timeout: float = math.inf  # how long anybody is waited for
+    shared: Dice | None = None  # dice that fall alike for all peers, for what is drawn in public; else `dice` do
 
 
 class PeerMachine(Machine):

@@ -90,7 +90,7 @@ class TokenPeer(PeerMachine):
         self._start(False)
         if not self.seat.steps:
             return [Done()]
-        if self._walk.first != self.seat.me:
+        if self._walk.start(self._graph(0), self.seat.shared or self.seat.dice) != self.seat.me:
             return []
         return self._visit(now, self.seat.me, 0, take(self._say(self._links).rows, ONE))
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from bruit.build import build
+from bruit.build import build, protocol
 from bruit.config import from_dict, read
 from bruit.engines.network import free_ports
+from bruit.entrance import refuse_for_real_peers
 from bruit.errors import ConfigError
 from bruit.network.address_book import AddressBook, Entry
 from bruit.network.identity import Identity
@@ -38,9 +39,10 @@ def found(experiment: str, peers: int, graph: str | None, folder: Path, host: st
         said["graph"] = f'"{graph_for(graph, peers)}"'
     text = _with(text, said)
     content = tomllib.loads(text)
-    built = build(from_dict(content, text, experiment), text)
-    if built.algorithm.simulated_only:
-        raise ConfigError(f"{built.algorithm.name()} runs in simulations only: {built.algorithm.simulated_only}")
+    file = from_dict(content, text, experiment)
+    refuse_for_real_peers(protocol(file, text).algorithm, None)  # as every peer will build it
+    built = build(file, text)
+    refuse_for_real_peers(built.algorithm, built.privacy)
     if built.graph.n != peers:
         raise ConfigError(f"the experiment's graph {built.graph.name} has {built.graph.n} peers: use --graph")
     people = [Identity.create(f"peer-{peer}") for peer in range(peers)]

@@ -12,11 +12,10 @@ from rich.table import Table
 
 from bruit import report
 from bruit.algorithms.schedules import Rounds
-from bruit.build import build_algorithm, build_privacy
+from bruit.build import build_privacy, protocol
 from bruit.config import parse
+from bruit.entrance import refuse_for_real_peers
 from bruit.experiment import rehearse
-from bruit.graphs import Graph
-from bruit.graphs import graph as named_graph
 from bruit.graphs.sequence import Butterfly, butterfly
 from bruit.privacy.account import Summary
 from bruit.sites.demo import start, table, watch
@@ -72,15 +71,16 @@ def _summary(path: Path) -> tuple[Summary | None, str]:
 
     Only rounds are agreed on ahead: meetings and walks are drawn by the peers themselves, and nobody knows them all.
     """
-    file = parse(path.read_text())
-    graph: Graph | Any = named_graph(file.graph)
-    algorithm, steps = build_algorithm(file.algorithm.name, dict(file.algorithm.model_extra or {}), graph, file.steps,
-                                       file.privacy)  # fmt: skip
-    if file.privacy is None:
+    text = path.read_text()
+    file = parse(text, path.name)
+    agreed = protocol(file, text, path.name)
+    graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
+    noise = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
+    refuse_for_real_peers(algorithm, noise)
+    if file.privacy is None or noise is None:
         return None, "there was no privacy"
     if not isinstance(algorithm.schedule, Rounds):
         return None, "nobody knows all the meetings that took place"
-    noise = build_privacy(file.privacy, algorithm, graph, steps, file.seed)
     if not isinstance(graph, Butterfly) and graph.n > 512:
         return None, "all pairs of so many peers take too long"
     return rehearse(algorithm, graph, noise, steps, file.seed).summary(file.privacy.delta), ""

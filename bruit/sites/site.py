@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes
-from bruit.build import build_algorithm, build_privacy, check_graph, check_schedule
+from bruit.build import build_privacy, protocol
 from bruit.config import parse
+from bruit.entrance import refuse_for_real_peers
 from bruit.errors import ConfigError
-from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Mechanism
 from bruit.network.address_book import AddressBook, run_id
 from bruit.network.host import Host, Settings
@@ -112,25 +112,24 @@ class Participant:
 
 def participant(site: Site, rehearse: int | None = None) -> Participant:
     """Build one peer from its folder; everything that can be checked is checked before anything is sent."""
-    identity = Identity.load(site.folder / site.file.identity)
     book = AddressBook.read(site.folder / site.file.book)
     if site.file.peer >= len(book.entries):
         raise ConfigError(f"this site is peer {site.file.peer}, but the address book lists 0..{len(book.entries) - 1}")
-    if book.entry(site.file.peer).fingerprint != identity.fingerprint():
-        raise ConfigError(f"the address book lists another certificate for peer {site.file.peer}; compare fingerprints")
     text = _text(site.folder / site.file.experiment)
     file = parse(text, str(site.file.experiment))
-    graph = named_graph(file.graph)
-    check_graph(graph)
+    agreed = protocol(file, text, str(site.file.experiment))
+    graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
     if graph.n != len(book.entries):
         raise ConfigError(f"the graph {graph.name} has {graph.n} peers, the address book {len(book.entries)}")
-    settings = dict(file.algorithm.model_extra or {})
-    algorithm, steps = build_algorithm(file.algorithm.name, settings, graph, file.steps, file.privacy)
-    check_schedule(algorithm, graph, steps)
+    refuse_for_real_peers(algorithm, None, rehearsed=rehearse is not None)  # before a record is read or a key is used
     task, digest = read_share(site.folder / site.file.records, site.file.peer, graph.n, file.task.kind)
     privacy = None
     if file.privacy is not None:
-        privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.dim)
+        privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width)
+    refuse_for_real_peers(algorithm, privacy, rehearsed=rehearse is not None)
+    identity = Identity.load(site.folder / site.file.identity)
+    if book.entry(site.file.peer).fingerprint != identity.fingerprint():
+        raise ConfigError(f"the address book lists another certificate for peer {site.file.peer}; compare fingerprints")
     site.state.mkdir(parents=True, exist_ok=True)
     run = run_id(book, text)
     journal = Journal.open(site.state / "journal.db", run, {
@@ -145,21 +144,19 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     noise: Dice = dice
     if rehearse is not None:  # nobody here knows all records: the noise follows from what was agreed on alone
         noise = rehearsal_dice(public_digest(algorithm, graph, privacy, steps, rehearse), rehearse)
-    door = TaskDoor(task, privacy, noise, ledger, 0, budget, public=dice)
-    calls, horizon = _calls(algorithm, graph, steps, dice, site.file.peer, rehearse)
+    public = Replay(int(run, 16)) if rehearse is None else dice  # public draws: alike for all who agreed on the run
+    door = TaskDoor(task, privacy, noise, ledger, 0, budget, public=public)
+    calls, horizon = _calls(algorithm, graph, steps, dice, site.file.peer)
     seat = Seat(site.file.peer, algorithm, graph, door, dice, steps, algorithm.prepare(graph, steps), Faults.none(),
-                calls.time, calls.b, None, site.file.timeout)  # fmt: skip
+                calls.time, calls.b, None, site.file.timeout, public)  # fmt: skip
     host = Host(identity, book, run, peer_machine(seat), journal, ledger,
                 Settings(site.file.timeout, site.file.pace, horizon))  # fmt: skip
     return Participant(host, task, privacy, budget, site, rehearse is not None)
 
 
-def _calls(algorithm: Any, graph: Any, steps: int, dice: Dice, me: int,
-           rehearse: int | None) -> tuple[Meetings, float | None]:  # fmt: skip
+def _calls(algorithm: Any, graph: Any, steps: int, dice: Dice, me: int) -> tuple[Meetings, float | None]:
     """This peer's own timetable of calls, and until when it goes on."""
     schedule = algorithm.schedule
     if isinstance(schedule, Rounds) or not isinstance(schedule, Pairs | Wakes):
         return Meetings.none(), None
-    if schedule.activations is not None and rehearse is None:
-        raise ConfigError("activations are counted by nobody between real peers; leave them out and give steps as time")
     return schedule.meetings(graph, steps, dice).of(me), float(steps)

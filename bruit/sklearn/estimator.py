@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.arrays import Array
-from bruit.build import check_schedule
 from bruit.engines.bulk import Bulk
+from bruit.entrance import check_schedule
 from bruit.experiment import run
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms.clip import clip_rows

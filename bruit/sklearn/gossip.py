@@ -7,7 +7,7 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.gossip_sgd import GossipSGD
 from bruit.arrays import Array
-from bruit.build import check_graph
+from bruit.entrance import check_graph
 from bruit.graphs import Graph, GraphSequence
 from bruit.result import Run
 from bruit.sklearn.estimator import PeerEstimator

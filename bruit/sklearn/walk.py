@@ -5,7 +5,7 @@ from typing import Any
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.arrays import Array
-from bruit.build import check_graph
+from bruit.entrance import check_graph
 from bruit.experiment import last_tokens
 from bruit.graphs import Graph, GraphSequence
 from bruit.result import Run

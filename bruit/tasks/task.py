@@ -33,6 +33,12 @@ class Constants:
     strong_convexity: float
     source: Literal["declared", "records"]
 
+    def __post_init__(self) -> None:
+        for name in ("lipschitz", "smoothness", "strong_convexity"):
+            found = getattr(self, name)
+            if not found >= 0:  # infinite: no bound is known
+                raise ConfigError(f"the {name.replace('_', ' ')} of a task is a number >= 0, found {found}")
+
 
 class Task(ABC):
     """Private records of n peers and the questions one may ask them, on batches of peers."""

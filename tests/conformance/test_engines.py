@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hard_cases import CancelingNoise, FrankWolfe, GossipADMM
 
 CASES = [kind() for kind in catalog().values()] + [
-    br.WalkSGD(cap=2, rest=3), br.Renoised(tau=0.3, flat=2), br.GossipSGD(mixing=3, gamma=1.2), br.GossipSGD(batch=2),
+    br.WalkSGD(cap=2, rest=3, schedule=br.Walk("uniform")), br.Renoised(tau=0.3, flat=2),
+    br.GossipSGD(mixing=3, gamma=1.2), br.GossipSGD(batch=2),
     br.PairAveraging(br.Pairs("edges")), br.PairAveraging(br.Pairs("clocks")), GossipADMM(), FrankWolfe(),
     CancelingNoise(), br.FederatedADMM(participants=2, noise="server"),
 ]  # fmt: skip

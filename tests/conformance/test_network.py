@@ -24,7 +24,8 @@ from hard_cases import CancelingNoise, FrankWolfe, GossipADMM
 
 FAST = ("averaging", "gossip-sgd", "walk-sgd", "pair-averaging")
 CASES = [kind() for kind in catalog().values()] + [
-    br.WalkSGD(cap=2, rest=3), br.Renoised(tau=0.3, flat=2), br.GossipSGD(mixing=3, gamma=1.2), br.GossipSGD(batch=2),
+    br.WalkSGD(cap=2, rest=3, schedule=br.Walk("uniform")), br.Renoised(tau=0.3, flat=2),
+    br.GossipSGD(mixing=3, gamma=1.2), br.GossipSGD(batch=2),
     br.PairAveraging(br.Pairs("edges")), br.PairAveraging(br.Pairs("clocks")), GossipADMM(), FrankWolfe(),
     CancelingNoise(), br.FederatedADMM(noise="server"),
 ]  # fmt: skip

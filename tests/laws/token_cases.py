@@ -60,9 +60,11 @@ def uniform(n):
     return np.full((n, n), 1 / n)
 
 
-def walks(weights, of, length=5, published=False):
+def walks(weights, of, length=5, published=False, begins=False):
+    """All walks of that length, from a uniform first holder or from the peer itself."""
     n = len(weights)
-    return lambda z, cap, observers: truths.all_walks(weights, [1 / n] * n, length, of, observers, cap, z, published)
+    start = [float(v == of) for v in range(n)] if begins else [1 / n] * n
+    return lambda z, cap, observers: truths.all_walks(weights, start, length, of, observers, cap, z, published)
 
 
 def answers(z, windows):
@@ -148,8 +150,9 @@ TOKENS = {
              walks(uniform(4), 3), **FEW,
              refused=(lambda: complete_law(4, 4), lambda: walk_ahead(complete_law(4), 0, 1.0),
                       lambda: walk_ahead(complete_law(4), 1, 0.0))),
-        Case("the same, Renyi", lambda z, cap, _: walk_ahead(complete_law(4), cap, z, route="renyi"),
-             walks(uniform(4), 3), **FEW),
+        Case("a walk that begins at its peer, Renyi",
+             lambda z, cap, _: walk_ahead(complete_law(4), cap, z, route="renyi"),
+             walks(uniform(4), 3, begins=True), **FEW),
         Case("observers of a walk", lambda z, cap, v: walk_ahead(segment_law(uniform(4), 3, v), cap, z),
              walks(uniform(4), 3), observers=((0,), (0, 1)), **FEW,
              refused=(lambda: segment_law(uniform(4), 3, [3]), lambda: segment_law(uniform(4) / 2, 3, [0]))),
@@ -157,20 +160,22 @@ TOKENS = {
              lambda z, cap, _: walk_ahead(complete_law(4), cap, z, ending=Ending(True, approximate=True)), **FEW),
     ),
     "walk_pairs": (
-        Case("a pair of a walk", lambda z, cap, v: pair_guarantee(ring(4), 2, v, z, cap),
-             walks(ring(4).weights.toarray(), 2), observers=((0,), (0, 1)), **FEW,
+        Case("a pair of a walk that begins at its peer", lambda z, cap, v: pair_guarantee(ring(4), 2, v, z, cap),
+             walks(ring(4).weights.toarray(), 2, begins=True), observers=((0,), (0, 1)), **FEW,
              refused=(lambda: pair_guarantee(ring(4), 0, (0, 1), 1.0), lambda: pair_guarantee(ring(4), 9, 0, 1.0))),
         Case("the worst pair of a walk", lambda z, cap, _: summary(ring(4)).guarantee(z, cap),
              walks(ring(4).weights.toarray(), 1), **FEW),
     ),
     "walk_sum": (
-        Case("a published sum", lambda z, t, _: summation(3, t, z, grid=0.005),
+        Case("a published sum", lambda z, t, _: summation(3, t, z, first="uniform", grid=0.005),
              lambda z, t, _: walks(uniform(3), 2, t, True)(z, 99, (0,)), steps=(1, 5), noises=(0.7, 9.0),
              refused=(lambda: summation(3, 0, 1.0), lambda: summation(3, 2, 0.0),
                       lambda: summation(3, 2, 1.0, route="cycles"))),
-        Case("a sum, Renyi", lambda z, t, _: summation(3, t, z, published=False, route="renyi"),
-             lambda z, t, _: walks(uniform(3), 2, t)(z, 99, (0,)), steps=(1, 5), noises=(0.7, 9.0)),
-        Case("a sum, whole cycles", lambda z, t, _: summation(3, t, z, published=False, route="cycles", tail=1e-10),
+        Case("a sum of a walk that begins at its peer, Renyi",
+             lambda z, t, _: summation(3, t, z, published=False, route="renyi"),
+             lambda z, t, _: walks(uniform(3), 2, t, begins=True)(z, 99, (0,)), steps=(1, 5), noises=(0.7, 9.0)),
+        Case("a sum, whole cycles", lambda z, t, _: summation(3, t, z, first="uniform", published=False, route="cycles",
+                                                                 tail=1e-10),
              lambda z, t, _: walks(uniform(3), 2, t)(z, 99, (0,)), steps=(5,), noises=(2.0, 9.0)),
     ),
 }  # fmt: skip

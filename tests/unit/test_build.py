@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.build import build, build_task, check_schedule
+from bruit.build import build, build_task
 from bruit.config import TaskSection, from_dict, parse
+from bruit.entrance import check_schedule
 from bruit.graphs import butterfly, complete, grid, path, ring, star
 from bruit.listing import listing
 

@@ -29,7 +29,7 @@ def test_the_interval_holds_the_exponential(numerator, denominator, bits):
 
 @pytest.mark.parametrize("s", PARAMETERS)
 def test_heights_are_high_enough_and_sure_numbers_are_sure(s):
-    """In exact arithmetic: A f(j w) <= c_j, and U below sure / 2**bits lies below A f(x) / c_j everywhere in block j."""
+    """In exact arithmetic: A f(j w) <= c_j, and U below sure / 2**bits is below A f(x) / c_j everywhere in block j."""
     mp.prec = 400
     table = histogram(s)
     assert sum(map(int, table.heights)) < 2**64

@@ -14,7 +14,8 @@ SLACK = 1 + 1e-10  # above the rounding errors of the incomplete beta function: 
 
 
 def chernoff(steps: int, n: int, failure: float) -> float:
-    """N = T/n + sqrt(3 T/n log(1/failure)), exceeded with probability at most `failure` on the complete graph.
+    """N = T/n + sqrt(3 T/n log(1/failure)), exceeded with probability at most `failure` on the complete graph, where
+    the first holder is uniform too.
 
     The form exp(-a^2 mean / 3) needs a <= 1, that is T/n >= 3 log(1/failure): anything else is refused.
 
@@ -61,6 +62,27 @@ def binomial_quantile(trials: int, chance: float, failure: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if binomial_tail(trials, chance, middle) <= failure else (middle, high)
     return high
+
+
+def most_visits(steps: int, n: int, failure: float, first: int | str = 0) -> int:
+    """How often a peer of the complete graph holds the token, but for a chance of `failure` (walk:F-4).
+
+    The visits are Bin(T, 1/n) where the first holder is drawn too (first = "uniform"). Where it is known by its number
+    they are 1 + Bin(T - 1, 1/n) for that peer, who is worst off.
+
+    >>> most_visits(20_000, 2000, 1e-6, first="uniform"), most_visits(20_000, 2000, 1e-6)
+    (28, 29)
+    """
+    _check_walk(steps, n)
+    drawn = is_drawn(first)
+    return int(not drawn) + binomial_quantile(steps - int(not drawn), 1 / n, failure)
+
+
+def is_drawn(first: int | str) -> bool:
+    """Whether the first holder of a walk is drawn uniformly, and not known by its number: the `first` of `Walk`."""
+    if isinstance(first, str) and first != "uniform":
+        raise ConfigError(f"the first holder of a walk is a peer's number or 'uniform', found {first!r}")
+    return first == "uniform"
 
 
 def visits_tail(weights: Any, start: int | Array, u: int, steps: int, count: int) -> float:

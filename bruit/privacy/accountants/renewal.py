@@ -5,7 +5,13 @@ a = 1 / (n - observers); its energy is k^2 / M. A walk of T steps is a renewal p
 
     A_0 = 1,   A_t = sum_{j < t} q (1 - q)^j g_j A_{t-1-j} + (1 - q)^t g_t      (last g_t is 1 if the end is not seen)
 
-is the expectation of the product of f over the cycles: exponential moments, or a characteristic function.
+is the expectation of the product of f over the cycles: exponential moments, or a characteristic function. All T holders
+are uniform here, the first one too. A first holder whom everybody knows is worst for itself: if u begins, its first
+cycle has energy (k + 1)^2 / (M + 1) instead of k^2 / M, which is never less, and with g'_j = E[f((k + 1)^2 / (j + 1))]
+
+    A'_T = sum_{j < T - 1} q (1 - q)^j g'_j A_{T-2-j} + (1 - q)^(T-1) g'_{T-1}
+
+where somebody else begins, the T - 1 steps after it cost u no less without that step than with it.
 """
 
 from __future__ import annotations
@@ -23,14 +29,19 @@ from bruit.privacy.accountants.energy_sums import EnergyLaw, energy_sum, thinned
 
 LOG_TINY, ALIAS, WORK, BLOCK, LEAST_TOP = -44.0, 1e-10, 4e9, 2**18, 3
 _Complex = NDArray[np.complex128]
+_Entries = tuple[Ints, Ints, Array]  # lengths of cycles, energies in cells, probabilities given the length
 
 
 @dataclass(frozen=True)
 class UniformWalk:
-    """The next holder is uniform among n peers, some of whom observe together; u is another one."""
+    """The next holder is uniform among n peers, some of whom observe together; u is another one.
+
+    `begins`: the first holder is u, else it is uniform like all others.
+    """
 
     n: int
     observers: int = 1
+    begins: bool = False
 
     def __post_init__(self) -> None:
         if self.n < 2:
@@ -54,26 +65,31 @@ class UniformWalk:
         return math.log1p(-self.seen)
 
 
-def moments(scale: float, chance: float, length: int) -> Array:
-    """g_j = E exp(scale k^2 / j), k ~ Bin(j, chance), for j = 0..length, rounded up where terms are left out."""
-    with np.errstate(over="ignore"):
+def moments(scale: float, chance: float, length: int, begins: bool = False) -> Array:
+    """g_j = E exp(scale k^2 / j), k ~ Bin(j, chance), for j = 0..length, rounded up where terms are left out.
+
+    `begins`: g'_j, whose energy (k + 1)^2 / (j + 1) is at most k^2 / j + 1: what is left out grows by exp(scale).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
         if chance == 1:
-            return np.asarray(np.exp(scale * np.arange(length + 1)))
-        found = np.full(length + 1, math.exp(LOG_TINY))
-        for _, active, terms in _binomials(scale, chance, length):
-            found[active] += terms
+            return np.asarray(np.exp(scale * np.arange(begins, length + 1 + begins)))
+        found = np.full(length + 1, float(np.exp(LOG_TINY + scale * begins)))
+        for k, active, terms in _binomials(scale, chance, length):
+            more = (k + 1) ** 2 / (active + 1) - k * k / np.maximum(active, 1) if begins else 0.0
+            found[active] += terms * np.exp(scale * more)
     return found
 
 
 def walk_moment(walk: UniformWalk, scale: float, steps: int, published: bool) -> float:
     """log E exp(scale X) for the total energy X of a walk of that many steps; infinite where numbers overflow."""
-    return _renewed(walk, moments(scale, walk.chance, steps), published)
+    first = moments(scale, walk.chance, steps, begins=True) if walk.begins else None
+    return _renewed(walk, moments(scale, walk.chance, steps), published, first)
 
 
-def _renewed(walk: UniformWalk, factors: Array, published: bool) -> float:
-    """log A_T of the recursion above, T + 1 = len(factors)."""
+def _renewed(walk: UniformWalk, factors: Array, published: bool, first: Array | None = None) -> float:
+    """log A_T of the recursion above, or log A'_T with the factors g' of the first cycle; T + 1 = len(factors)."""
     steps = len(factors) - 1
-    if not np.all(np.isfinite(factors)):
+    if not np.all(np.isfinite(factors)) or not (first is None or np.all(np.isfinite(first))):
         return math.inf
     alive = np.exp(walk.stays * np.arange(steps + 1))
     cycles, last = walk.seen * alive * factors, alive * (factors if published else 1.0)
@@ -85,7 +101,11 @@ def _renewed(walk: UniformWalk, factors: Array, published: bool) -> float:
             if found == math.inf:
                 return math.inf
             backward[steps - t] = found
-    return math.log(backward[0])
+        if first is None:
+            return math.log(backward[0])
+        ended = float(alive[steps - 1] * (first[steps - 1] if published else 1.0))
+        begun = float((walk.seen * alive * first)[: steps - 1] @ backward[2:])
+    return math.log(begun + ended) if begun + ended < math.inf else math.inf
 
 
 def cycle_moment(walk: UniformWalk, scale: float) -> float:
@@ -105,7 +125,9 @@ def cycle_moment(walk: UniformWalk, scale: float) -> float:
 
 
 def cycles_law(walk: UniformWalk, count: int) -> EnergyLaw:
-    """The law of the total energy of that many whole cycles."""
+    """The law of the total energy of that many whole cycles, of a walk whose first holder is uniform too."""
+    if walk.begins:
+        raise PrivacyError("whole cycles are alike only if the first holder of a walk is drawn like all others")
     length = math.ceil(LOG_TINY / walk.stays)
     j, k, weight, lost = _entries(walk, length)
     weight = weight * walk.seen * np.exp(walk.stays * j)
@@ -129,11 +151,12 @@ def walk_law(walk: UniformWalk, steps: int, published: bool, grid: float | None 
     _check_work(LEAST_TOP * fine, points, steps)
     j, k, weight, lost = _entries(walk, length)
     place = -((-k * k * fine) // np.maximum(j, 1))  # ceil(k^2 / (j grid)) in whole numbers, at most k / grid
-    top = _top(walk, (j, place, weight), steps, published, fine)
+    first = (j, -((-((k + 1) ** 2) * fine) // (j + 1)), weight) if walk.begins else None
+    top = _top(walk, (j, place, weight), first, steps, published, fine)
     width = int(next_fast_len(min(max(16, BLOCK // points), top)))
     cells = 2 * width * math.ceil(top / (2 * width))
     _check_work(cells, points, steps)
-    law = _law_of(walk, (j, place, weight), cells, width, points, steps, length, published)
+    law = _law_of(walk, (j, place, weight), first, cells, width, points, steps, length, published)
     dropped = (steps + 1) * (lost + (math.exp(walk.stays * (length + 1)) if length < steps else 0.0))
     rounding = float(-law[law < 0].sum()) + max(0.0, 1 - float(law.sum()))
     return thinned(1 / fine, np.maximum(law, 0.0), dropped + rounding + math.exp(LOG_TINY))
@@ -176,14 +199,18 @@ def _binomials(scale: float, chance: float, length: int) -> Iterator[tuple[int, 
         active = active[active * ahead[np.minimum(place, len(ahead) - 1)] + np.log(active + 1.0) >= LOG_TINY]
 
 
-def _top(walk: UniformWalk, entries: tuple[Ints, Ints, Array], steps: int, published: bool, fine: int) -> int:
+def _top(walk: UniformWalk, entries: _Entries, first: _Entries | None, steps: int, published: bool, fine: int) -> int:
     """Where the total energy of the entries stays below but for a chance of exp(LOG_TINY): a Chernoff bound."""
-    j, place, weight = entries
+
+    def grown(some: _Entries, scale: float) -> Array:
+        j, place, weight = some
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.bincount(j, weight * np.exp(scale / fine * place), steps + 1), np.float64)
+
     top = float(steps * fine)
     for scale in np.geomspace(16.0, 0.25, 13).tolist():  # convex in the scale: stop when it grows again
-        with np.errstate(over="ignore", invalid="ignore"):
-            factors = np.asarray(np.bincount(j, weight * np.exp(scale / fine * place), steps + 1), np.float64)
-        found = (_renewed(walk, factors, published) - LOG_TINY) / scale * fine
+        begun = None if first is None else grown(first, scale)
+        found = (_renewed(walk, grown(entries, scale), published, begun) - LOG_TINY) / scale * fine
         if math.isfinite(found) and found > top:
             break
         top = min(top, found)
@@ -191,8 +218,8 @@ def _top(walk: UniformWalk, entries: tuple[Ints, Ints, Array], steps: int, publi
 
 
 def _law_of(
-    walk: UniformWalk, entries: tuple[Ints, Ints, Array], cells: int, width: int, points: int, steps: int, length: int,
-    published: bool,
+    walk: UniformWalk, entries: _Entries, first: _Entries | None, cells: int, width: int, points: int, steps: int,
+    length: int, published: bool,
 ) -> Array:  # fmt: skip
     """Characteristic function of the total energy at every frequency, then its inverse transform."""
     from scipy.fft import fft, irfft
@@ -208,13 +235,16 @@ def _law_of(
         factors = _factors(entries, length, width, residue, parts)  # (width, length + 1)
         cycles = fft(factors * damped, points, axis=1)
         whole = (cycles / walk.seen if published else open_end) / (1 - circle * cycles)
+        if first is not None:
+            begun = fft(_factors(first, length, width, residue, parts) * damped, points, axis=1)
+            whole = circle * ((begun / walk.seen if published else open_end) + circle * begun * whole)
         index = residue + parts * np.arange(width)
         found[index] = whole @ read
         found[-index % cells] = found[index].conj()  # the law is real
     return np.asarray(irfft(found[: cells // 2 + 1], cells))
 
 
-def _factors(entries: tuple[Ints, Ints, Array], length: int, width: int, residue: int, parts: int) -> _Complex:
+def _factors(entries: _Entries, length: int, width: int, residue: int, parts: int) -> _Complex:
     """E[exp(-2 pi i f place / cells) | j] at frequencies f = residue + parts * m, m < width; cells = width * parts."""
     from scipy.fft import fft
 

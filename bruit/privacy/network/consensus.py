@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.domains import counts
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.graphs.sequence import Butterfly
@@ -33,6 +34,9 @@ class Consensus(Theorem):
     title: ClassVar[str] = "composition of exact-consensus rounds"
     spec: ClassVar[str] = "gossip:MUF-9 consensus, MUF-X2"
     about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bruit.arrays import Array, Ints
+from bruit.domains import counts, positive
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
@@ -254,6 +255,10 @@ class FixedGradients(Theorem):
     title: ClassVar[str] = "gossip gradient descent with gradients that do not react"
     spec: ClassVar[str] = "gossip:MUF-9 nonadaptive"
     about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing", error=PrivacyError)
+        positive(self, "gamma", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.domains import positive
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.privacy.events import Mask
@@ -147,6 +148,9 @@ class GopaView(Theorem):
     title: ClassVar[str] = TITLE
     spec: ClassVar[str] = SPEC
     about: tuple[str, ...] = field(default=("gopa",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        positive(self, "ratio", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         once = one_release(facts)

@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.domains import counts
 from bruit.errors import PrivacyError
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
@@ -30,6 +31,9 @@ class LastRound(Theorem):
     title: ClassVar[str] = "local DP for all rounds but the last, whose view is that of averaging"
     spec: ClassVar[str] = "gossip:MUF-9, MUF-2"
     about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.domains import counts
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.privacy.guarantee import Hypothesis, Status
@@ -98,6 +99,9 @@ class PublishedDescent(Theorem):
     spec: ClassVar[str] = "gossip:MUF-9 source_C4"
     status: ClassVar[Status] = "published"
     about: tuple[str, ...] = field(default=("gossip-sgd",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing")
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

@@ -33,7 +33,7 @@ class RenoisedGossip(Theorem):
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         once = one_release(facts)
         tau = self.taper(facts.public)[: facts.steps]
-        if facts.sigma <= 0 or np.any(tau <= 0):
+        if not facts.sigma > 0 or not np.all(tau > 0):
             raise PrivacyError(
                 f"re-noised gossip needs noise in every message; found sigma = {facts.sigma:g} and message noise"
                 f" {tau.min(initial=np.inf):g} sigma; raise `tau` or use plain averaging"

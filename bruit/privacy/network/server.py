@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.domains import nonnegative, positive, whole
 from bruit.errors import PrivacyError
 from bruit.privacy.events import Mask
 from bruit.privacy.guarantee import Hypothesis
@@ -35,6 +36,11 @@ class ServerRounds(Theorem):
     title: ClassVar[str] = "composition of averaged rounds"
     spec: ClassVar[str] = "perso:FL-2"
     about: tuple[str, ...] = field(default=("fed-avg",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        whole(self, "server", error=PrivacyError)
+        positive(self, "shares", error=PrivacyError)
+        nonnegative(self, "ratio", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

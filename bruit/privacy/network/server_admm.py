@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Bools
+from bruit.domains import fraction, positive, whole
 from bruit.errors import PrivacyError
 from bruit.privacy.events import Exact, Mask
 from bruit.privacy.guarantee import Hypothesis
@@ -53,6 +54,10 @@ class ModelsTold(Theorem):
     title: ClassVar[str] = "models of consensus ADMM told by a server (V3)"
     spec: ClassVar[str] = "walk:ADMM-5"
     about: tuple[str, ...] = field(default=("federated-admm",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        whole(self, "server", error=PrivacyError)
+        fraction(self, "relaxation", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
@@ -95,6 +100,11 @@ class NoisyModels(Theorem):
     title: ClassVar[str] = "models of consensus ADMM with noise of a trusted server (V4)"
     spec: ClassVar[str] = "walk:ADMM-5"
     about: tuple[str, ...] = field(default=("federated-admm",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        whole(self, "server", error=PrivacyError)
+        positive(self, "gamma", error=PrivacyError)
+        fraction(self, "relaxation", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         if facts.sigma == 0:

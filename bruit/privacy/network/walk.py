@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.domains import nonnegative, positive, whole
 from bruit.errors import PrivacyError
 from bruit.privacy.events import Mask
 from bruit.privacy.guarantee import Hypothesis
@@ -40,6 +41,11 @@ class RealizedWalk(Theorem):
     spec: ClassVar[str] = "walk:RW-6"
     about: tuple[str, ...] = field(default=("walk-sgd",), kw_only=True)
 
+    def __post_init__(self) -> None:
+        positive(self, "rate", "bound", error=PrivacyError)
+        nonnegative(self, "decay", error=PrivacyError)
+        whole(self, "burn_in", error=PrivacyError)
+
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()
         constants = facts.constants
@@ -48,12 +54,13 @@ class RealizedWalk(Theorem):
                 "the walk theorem needs a smoothness constant declared before the run (normalized rows), and there is"
                 " none; normalize the rows, or use seen_by='everybody' (local DP)"
             )
-        if self.rate > 2 / constants.smoothness:
+        largest = 2 / constants.smoothness if constants.smoothness else float("inf")
+        if not 0 < self.rate <= largest:
             raise PrivacyError(
-                f"the walk theorem needs a step size of at most 2/beta = {2 / constants.smoothness:g}, found"
+                f"the walk theorem needs a step size above 0 and of at most 2/beta = {largest:g}, found"
                 f" {self.rate:g}; lower the rate, or use seen_by='everybody' (local DP)"
             )
-        if constants.lipschitz == float("inf"):
+        if not constants.lipschitz < float("inf"):
             raise PrivacyError(
                 "no bound on the gradients is declared, so clipping may cut them and break the non-expansive step;"
                 " normalize the rows, or (without data) declare --smoothness; seen_by='everybody' gives local DP"
@@ -64,7 +71,7 @@ class RealizedWalk(Theorem):
                 " non-expansive step; run the walk without l2, or keep the model in a ball (bound)"
             )
         longest = constants.lipschitz + constants.strong_convexity * (self.bound or 0.0)
-        if longest > facts.clip:
+        if not longest <= facts.clip:
             raise PrivacyError(
                 f"clipping at {facts.clip:g} may cut gradients as long as {longest:g}, and a cut vector"
                 " breaks the non-expansive step; raise the clip or clip the scalar derivative in the task"
@@ -73,7 +80,7 @@ class RealizedWalk(Theorem):
         step = "constant step" if self.decay == 0 else f"steps falling as t^-{self.decay:g} from"
         ending = "only the last token is published" if self.published else "the last token is not published"
         return (
-            Hypothesis(f"{step} {self.rate:g} <= 2/beta = {2 / constants.smoothness:g}", checked=True),
+            Hypothesis(f"{step} {self.rate:g} <= 2/beta = {largest:g}", checked=True),
             Hypothesis("losses are convex and smooth, gradients stay below the clip by declaration", checked=True),
             Hypothesis("every step, silent ones too, carries noise of the same size", checked=True),
             Hypothesis("a gradient computed in floats is within 2^-30 of the clip of the exact one", checked=False),

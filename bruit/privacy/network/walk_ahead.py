@@ -35,7 +35,8 @@ from bruit.privacy.accountants.energy_sums import (
 from bruit.privacy.accountants.path_energy import decays
 from bruit.privacy.calibrate import least
 from bruit.privacy.guarantee import Guarantee, Status
-from bruit.privacy.network.walk_hypotheses import UNDECLARED, Descent, standing
+from bruit.privacy.network.walk_hypotheses import UNDECLARED, Descent, limits, standing
+from bruit.privacy.network.walk_realized import Visits
 from bruit.privacy.profile import ORDERS, Failing, Profile, RenyiProfile, check_delta
 
 LONGEST, NEGLIGIBLE = 2**20, 1e-17
@@ -270,11 +271,13 @@ def walk_profile(
 
 def walk_ahead(
     law: SegmentLaw, contributions: int, noise_multiplier: float, *, route: str = "exact",
-    descent: Descent = UNDECLARED, ending: Ending = UNPUBLISHED, failure: float = 0.0,
+    descent: Descent = UNDECLARED, ending: Ending = UNPUBLISHED, failure: float = 0.0, happened: Visits | None = None,
 ) -> Guarantee:  # fmt: skip
     """What the observers of the law can learn about its peer from a whole walk, said before the walk (walk:RW-14).
 
-    contributions: the cap N; without a cap, a quantile that is exceeded with probability `failure` (walk:F-4).
+    contributions: the cap N; without a cap, a quantile that is exceeded with probability `failure` (walk:F-4,
+    `most_visits`). Cap and cool-down are hypotheses: checked on the walk that `happened`, if it is given, else assumed.
+    It does not matter where the walk begins: segments begin at contributions.
 
     >>> said = walk_ahead(complete_law(2000), contributions=12, noise_multiplier=5.0)
     >>> round(said.epsilon(1e-6), 2), said.status
@@ -285,14 +288,16 @@ def walk_ahead(
     c = descent.contraction
     inner = walk_profile(law, contributions, noise_multiplier, route=route, contraction=c, ending=ending)
     status: Status = "proven" if ending.proven else "heuristic"
+    kept = happened is not None and not failure and happened.keeps(contributions, law.cooldown)
+    said = limits(contributions, law.cooldown, failure, kept)
     notes = ["senders, receivers and the whole walk may be known to the observers: this costs nothing more",
-             f"at most {contributions} contributions, cool-down {law.cooldown}, {route} route"]  # fmt: skip
+             f"{route} route"]  # fmt: skip
     notes += [] if ending.proven else ["one more segment stands for the published token: an approximation, no bound"]
     advice = () if law.cooldown > 1 else ("a cool-down: a peer adds only noise for some steps after a contribution",)
     return Guarantee(
         theorem="the walk seen from before its start", spec="walk:RW-14", status=status, level="user", of=law.of,
-        against=law.against, hypotheses=standing(descent, not failure, str(ending)), noise_multiplier=noise_multiplier,
-        profile=Failing(inner, failure) if failure else inner, notes=tuple(notes),
+        against=law.against, hypotheses=(said, *standing(descent, not failure, str(ending))),
+        noise_multiplier=noise_multiplier, profile=Failing(inner, failure) if failure else inner, notes=tuple(notes),
         seen="the token each time it reaches an observer" + (", and the published one" if ending.published else ""),
         advice=advice,
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bruit.domains import nonnegative, positive
 from bruit.errors import PrivacyError
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING
@@ -26,12 +27,8 @@ class Descent:
     silent_contracts: bool = False
 
     def __post_init__(self) -> None:
-        if self.step is not None and not self.step > 0:
-            raise PrivacyError(f"a step size is positive, found {self.step}")
-        if self.smoothness is not None and not self.smoothness >= 0:
-            raise PrivacyError(f"a smoothness constant is a number >= 0, found {self.smoothness}")
-        if not self.contraction > 0:
-            raise PrivacyError(f"the Lipschitz constant of a step is positive, found {self.contraction}")
+        positive(self, "step", "contraction", error=PrivacyError)
+        nonnegative(self, "smoothness", error=PrivacyError)
         if self.contraction < 1 and not self.silent_contracts:
             raise PrivacyError(
                 f"a contraction of {self.contraction:g} < 1 must hold at silent steps too (walk:RW-14); let silent"
@@ -56,6 +53,24 @@ class Descent:
 
 
 UNDECLARED = Descent()
+
+
+def first_holder(drawn: bool) -> Hypothesis:
+    """How the walk begins: what holds for a drawn first holder is false of a peer with whom it always begins."""
+    if drawn:
+        return Hypothesis("the first holder is drawn uniformly in public, like every next one (first = 'uniform')",
+                          checked=False)  # fmt: skip
+    return Hypothesis("the walk may begin at any peer: it is charged as if it began at the peer itself", checked=True)
+
+
+def limits(contributions: int, cooldown: int, failure: float = 0.0, kept: bool = False) -> Hypothesis:
+    """The cap and the cool-down, without which nothing is said; `kept`: the walk that happened kept them."""
+    most = f"every peer contributes at most {contributions} time{'s' * (contributions > 1)}"
+    if failure:
+        return Hypothesis(f"{most}, but for a chance of {failure:g}: nothing caps it, so the first holder must be drawn"
+                          " uniformly or be counted (most_visits)", checked=False)  # fmt: skip
+    rests = "" if cooldown == 1 else f" and rests {cooldown - 1} hop{'s' * (cooldown > 2)} after each"
+    return Hypothesis(f"{most}{rests} (cap = {contributions}, rest = {cooldown})", checked=kept)
 
 
 def standing(descent: Descent | None, capped: bool, published: str) -> tuple[Hypothesis, ...]:

@@ -42,7 +42,8 @@ from bruit.privacy.network.walk_ahead import (
     segment_law,
     walk_ahead,
 )
-from bruit.privacy.network.walk_hypotheses import Descent, standing
+from bruit.privacy.network.walk_hypotheses import Descent, limits, standing
+from bruit.privacy.network.walk_realized import Visits
 from bruit.privacy.profile import RenyiProfile, check_delta
 
 if TYPE_CHECKING:
@@ -76,9 +77,11 @@ def pair_law(graph: Graph, of: int, seen_by: Peers, cooldown: int = 1) -> Segmen
 
 def pair_guarantee(
     graph: Graph, of: int, seen_by: Peers, noise_multiplier: float, cap: int = 1, cooldown: int = 1, *,
-    route: str = "exact", descent: Descent = _STEPS, ending: Ending = _HIDDEN,
+    route: str = "exact", descent: Descent = _STEPS, ending: Ending = _HIDDEN, happened: Visits | None = None,
 ) -> Guarantee:  # fmt: skip
     """What observers can learn about a peer who contributes at most `cap` times, by the exact law of its segments.
+
+    Cap and cool-down are checked on the walk that `happened`, if it is given, else assumed.
 
     >>> from bruit.graphs import ring
     >>> about = pair_guarantee(ring(5), 0, (2, 3), 2.0)
@@ -88,7 +91,7 @@ def pair_guarantee(
     check_cooldown(cooldown)
     alone = cap == 1 and not ending.more_segments  # after its one contribution a peer is silent: returns do not count
     law = replace(pair_law(graph, of, seen_by, _NEVER if alone else cooldown), cooldown=cooldown)
-    return walk_ahead(law, cap, noise_multiplier, route=route, descent=descent, ending=ending)
+    return walk_ahead(law, cap, noise_multiplier, route=route, descent=descent, ending=ending, happened=happened)
 
 
 def first_passage(graph: Graph, lambdas: Array) -> Array:
@@ -166,6 +169,7 @@ class WalkSummary:
     lambdas: Array  # (l,)
     worst: Array  # (l,)
     mean: Array  # (l, n)
+    cooldown: int = 1
 
     def worst_epsilon(self, noise_multiplier: float, delta: float = 1e-6, cap: int = 1) -> float:
         """Epsilon at delta of the worst pair, never above local DP."""
@@ -191,7 +195,7 @@ class WalkSummary:
         return Guarantee(
             theorem="the worst pair of a walk on this graph", spec="walk:RW-14", status="proven", level="user",
             of="any peer", against="any other peer alone",
-            hypotheses=standing(descent, True, "the last token is not published"),
+            hypotheses=(limits(cap, self.cooldown), *standing(descent, True, "the last token is not published")),
             profile=RenyiProfile(curve.__getitem__, tuple(curve)), noise_multiplier=noise_multiplier,
             seen="the token each time it reaches the observer",
             advice=("a longer cool-down", "fewer contributions", "a denser graph"),
@@ -207,33 +211,44 @@ class WalkSummary:
 
 
 def summary(graph: Graph, cooldown: int = 1) -> WalkSummary:
-    """The worst pair and the mean loss of every observer, for all noise multipliers and caps (walk:RW-13, RW-14)."""
+    """The worst pair and the mean loss of every observer, for all noise multipliers and caps (walk:RW-13, RW-14).
+
+    Where all peers are alike (the graph knows its group), a few observers stand for all.
+    """
     check_cooldown(cooldown)
     lambdas = np.array(LAMBDAS)
     worst, mean = np.zeros(len(lambdas)), np.zeros((len(lambdas), graph.n))
-    for peers, block, growth in _blocks(graph, lambdas, cooldown):
+    alike = graph.group is not None
+    for peers, block, growth in _blocks(graph, lambdas, cooldown, alike):
         seen = np.log1p(np.where(peers[:, None] == block, 0.0, growth))
         worst = np.maximum(worst, seen.max(axis=(1, 2)))
-        mean[:, block] = seen.sum(axis=1) / graph.n
-    return WalkSummary(lambdas, worst, mean)
+        mean[:, slice(None) if alike else block] = seen.sum(axis=1)[:, :1] if alike else seen.sum(axis=1)
+    mean /= graph.n
+    return WalkSummary(lambdas, worst, mean, cooldown)
 
 
 _FIRST = 0
 """In place of a cool-down: the first passage alone, u's own returns not counted."""
 
 
-def _blocks(graph: Graph, lambdas: Array, cooldown: int) -> Iterator[tuple[Ints, Ints, Array]]:
-    """Peers of a component, some observers among them, E[exp(lambda / l) - 1] of these pairs  # (l, peers, block)."""
+def _blocks(
+    graph: Graph, lambdas: Array, cooldown: int, first: bool = False
+) -> Iterator[tuple[Ints, Ints, Array]]:
+    """Peers of a component, some observers among them, E[exp(lambda / l) - 1] of these pairs  # (l, peers, block).
+
+    `first`: the first block of the first component only.
+    """
     rule = exponential_sum(lambdas)
     count, part = components_of(graph.weights)
-    for label in range(count):
+    for label in range(1 if first else count):
         peers = np.flatnonzero(part == label)
         if peers.size < 2:
             continue
         with one_blas_thread(), ThreadPoolExecutor(THREADS) as pool:
             walk = passages(graph.weights[peers][:, peers] if count > 1 else graph.weights, rule)
             back = walk.back(cooldown)[:, :, None] if cooldown > 1 else 0.0
-            for block, (passage, either) in zip(walk.blocks(), pool.map(walk.expected, walk.blocks()), strict=True):
+            blocks = list(walk.blocks())[: 1 if first else None]
+            for block, (passage, either) in zip(blocks, pool.map(walk.expected, blocks), strict=True):
                 found = passage if cooldown == _FIRST else either
                 yield peers, peers[block], np.minimum(passage + back, either) if cooldown > 1 else found
 

@@ -46,7 +46,7 @@ class Visits:
                 raise PrivacyError(f"the walk has {len(self.path)} visits, but {name} has shape {np.shape(column)}")
         if len(self.path) and not 0 <= self.path.min() <= self.path.max() < self.n:
             raise PrivacyError(f"peers are 0..{self.n - 1}, but the walk visits {self.path.min()}..{self.path.max()}")
-        if self.steps is not None and not np.all(self.steps > 0):
+        if self.steps is not None and not np.all((self.steps > 0) & np.isfinite(self.steps)):
             raise PrivacyError("step sizes are positive; a silent step has its size too, the one of its noise")
         if self.additive and self.lipschitz is not None:
             raise PrivacyError("additive updates are translations: they have no Lipschitz constants to declare")
@@ -56,6 +56,24 @@ class Visits:
                 f"step {where} is silent, the identity plus noise: its Lipschitz constant is 1, found"
                 f" {self.lipschitz[where]:g}"
             )
+
+
+    def keeps(self, cap: int, cooldown: int) -> bool:
+        """Whether nobody contributed more than `cap` times, nor again within `cooldown` hops; raises where one did."""
+        when = np.flatnonzero(self.contributed)
+        who = self.path[when]
+        count = np.bincount(who, minlength=self.n)
+        if np.any(count > cap):
+            worst = int(np.argmax(count))
+            found = f"peer {worst} contributed {count[worst]} times, and the cap is {cap}"
+            raise PrivacyError(f"{found}; account for the walk that happened")
+        order = np.lexsort((when, who))
+        near = (np.diff(who[order]) == 0) & (np.diff(when[order]) < cooldown)
+        if near.any():
+            hop = int(when[order][1:][near][0])
+            found = f"peer {self.path[hop]} contributed at hop {hop}, less than {cooldown} hops after its last time"
+            raise PrivacyError(f"{found}; account for the walk that happened")
+        return True
 
 
 def visits(path: Sequence[int] | Ints, n: int, cap: int | None = None, cooldown: int = 1, **more: object) -> Visits:

@@ -150,7 +150,7 @@ def test_mean_square_error_of_noisy_gossip():
 
 
 @pytest.mark.parametrize(("make", "word"), [
-    (lambda: br.GossipSGD(mixing=0), "at least one exchange"), (lambda: br.GossipSGD(rate=0.0), "positive rate"),
+    (lambda: br.GossipSGD(mixing=0), "mixing >= 1"), (lambda: br.GossipSGD(rate=0.0), "rate > 0"),
     (lambda: br.WalkSGD(rest=0), "rest >= 1"), (lambda: br.WalkSGD(cap=0), "cap >= 1"),
     (lambda: br.muffliato(ring(6), 0.0), "sigma > 0"), (lambda: br.muffliato(ring(6, plus=0), 1.0), "gap"),
     (lambda: br.muffliato(br.graphs.butterfly(8), 1.0), "one fixed graph"),

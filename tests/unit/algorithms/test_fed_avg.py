@@ -92,9 +92,9 @@ def test_a_lost_answer_leaves_local_dp():
 
 
 @pytest.mark.parametrize(("parameters", "words"), [
-    ({"rate": 0.0}, "positive rate"), ({"local_steps": 0}, "at least 1"), ({"batch": 0}, "at least 1"),
-    ({"participants": 0}, "at least 1 participant"), ({"shares": (1.0, -1.0)}, "positive numbers"),
-    ({"ratio": -1.0}, "a number >= 0"), ({"ratio": 1.0, "participants": 2}, "all take part equally"),
+    ({"rate": 0.0}, "rate > 0"), ({"local_steps": 0}, "local_steps >= 1"), ({"batch": 0}, "batch >= 1"),
+    ({"participants": 0}, "participants >= 1"), ({"shares": (1.0, -1.0)}, r"found shares\[1\] = -1.0"),
+    ({"ratio": -1.0}, "ratio >= 0"), ({"ratio": 1.0, "participants": 2}, "all take part equally"),
 ])  # fmt: skip
 def test_bad_parameters(parameters, words):
     with pytest.raises(br.ConfigError, match=words):

@@ -106,7 +106,7 @@ def test_without_mechanism_nothing_protects_and_the_ledger_says_so():
 
 @pytest.mark.parametrize("ratio", [0.0, -1.0, math.inf, math.nan])
 def test_a_ratio_that_means_nothing_is_refused(ratio):
-    with pytest.raises(ConfigError, match="needs noise between neighbors"):
+    with pytest.raises(ConfigError, match="gopa needs ratio > 0"):
         Gopa(ratio)
 
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare, kstest, poisson
 
+from bruit.algorithms.algorithm import algorithm_from
 from bruit.algorithms.schedules import Pairs, Rounds, Schedule, Wakes, Walk
+from bruit.algorithms.walk_sum import WalkSum
 from bruit.errors import ConfigError
-from bruit.graphs import erdos_renyi, from_edges, grid, path, ring, star
+from bruit.graphs import complete, erdos_renyi, from_edges, grid, path, ring, star
 from bruit.randomness import Replay
 
 ALARM = 1e-6
@@ -167,3 +169,31 @@ def test_schedules_are_read_back_from_manifests(text, schedule):
 def test_impossible_schedules(make, word):
     with pytest.raises(ConfigError, match=word):
         make()
+
+
+@pytest.mark.parametrize("order", ["random", "ring"])
+def test_a_drawn_first_holder_is_uniform(order):
+    """2000 seeds on six peers of unequal degree; a false alarm has a chance of 1e-6. A first holder that follows the
+    degrees (1/10 and 5/10 instead of 1/6) would be seen but for less than 1e-6."""
+    graph, walk = star(6), Walk(first="uniform", order=order)
+    first = [walk.path(graph, 3, Replay(seed))[0] for seed in range(2000)]
+    assert chisquare(np.bincount(first, minlength=6)).pvalue > ALARM
+
+
+def test_the_first_holder_is_the_same_however_the_walk_is_drawn():
+    walk, dice = Walk(first="uniform"), Replay(11)
+    for graph in (complete(7), ring(7), erdos_renyi(7, 0.7, seed=1)):
+        first = walk.start(graph, dice)
+        assert walk.path(graph, 5, dice)[0] == walk.path(graph, 20_000, dice)[0] == first
+        assert walk.meetings(graph, 5, dice).a[0] == first
+    assert len({Walk(first="uniform", token=token).start(complete(50), dice) for token in range(9)}) > 1
+    assert Walk(first=3).start(ring(5), dice) == 3
+
+
+def test_a_drawn_first_holder_survives_its_description():
+    algorithm = WalkSum(schedule=Walk(first="uniform"))
+    assert algorithm_from(algorithm.describe()) == algorithm
+    with pytest.raises(ConfigError, match="first = 'uniform', found 'anybody'"):
+        Walk(first="anybody")
+    with pytest.raises(ConfigError, match="starts at peer 9"):
+        Walk(first=9).path(ring(5), 3, Replay(0))

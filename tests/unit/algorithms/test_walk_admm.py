@@ -130,8 +130,8 @@ def test_going_on_keeps_the_duals():
 
 
 @pytest.mark.parametrize(("make", "word"), [
-    (lambda: WalkADMM(gamma=0.0), "positive, finite gamma"), (lambda: WalkADMM(relaxation=1.2), r"in \(0, 1\]"),
-    (lambda: WalkADMM(l1=-0.1), "L1 part"), (lambda: WalkADMM(bound=-1.0), "low <= high"),
+    (lambda: WalkADMM(gamma=0.0), "gamma > 0"), (lambda: WalkADMM(relaxation=1.2), r"in \(0, 1\]"),
+    (lambda: WalkADMM(l1=-0.1), "l1 >= 0"), (lambda: WalkADMM(bound=-1.0), "bound > 0"),
 ])  # fmt: skip
 def test_impossible_parameters(make, word):
     with pytest.raises(br.ConfigError, match=word):

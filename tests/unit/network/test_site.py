@@ -286,9 +286,3 @@ def test_alone_it_still_ends_after_its_patience(tmp_path):
     assert run_participants([one]) == 0
     assert one.host.done
     assert status(one)["missed"] == 12  # two neighbors, six rounds
-
-
-def test_an_algorithm_for_simulations_is_refused_before_anybody_makes_a_key(tmp_path):
-    text = MEAN.replace('"gossip-sgd"', '"gopa"')
-    with pytest.raises(ConfigError, match="gopa runs in simulations only: neighbors must agree on keys"):
-        found_small(tmp_path, text)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,12 +16,13 @@ from bruit.experiment import rehearse
 from bruit.graphs import complete, hypercube, path, ring, torus
 from bruit.graphs import graph as named
 from bruit.planning.option import descent_error
-from bruit.planning.plan import plan, protocols
+from bruit.planning.plan import claim, plan, protocols
 from bruit.planning.question import Question
 from bruit.privacy.accountants.gaussian import epsilon_of
 from bruit.privacy.accountants.shuffling import amplified
 from bruit.privacy.network.pairwise import pairwise
 from bruit.privacy.network.ring import ring_losses, shared_noise, spaced_noise, with_last_noise
+from bruit.privacy.network.walk_pairs import pair_guarantee, pairwise_epsilons
 
 KNOWN = {"local-dp", "central", "ring", "butterfly", "gossip", "renoised", "walk"}
 
@@ -39,6 +41,61 @@ def test_the_walk_of_the_specification():
     assert found.chosen.noise_multiplier == pytest.approx(3.4030, rel=0.01)
     assert found.chosen.status == "proven"
     assert by_name(found)["local-dp"].noise_multiplier == pytest.approx(14.6347, abs=1e-4)
+
+
+@pytest.mark.parametrize(("name", "cap", "cooldown"), [("er:16,c=1", 3, 1), ("er:24,c=1.2", 2, 5), ("torus:4x5", 3, 1)])
+def test_a_planned_walk_keeps_every_pair_within_the_budget(name, cap, cooldown):
+    graph = named(name)
+    asked = Question(graph.n, 1.0, 1e-6, "learning", graph, contributions=cap, cooldown=cooldown)
+    found = plan(asked, "walk").chosen
+    assert found.status == "proven"
+    assert f"cap = {cap}, rest = {cooldown}" in found.notes[0]
+    bound = pairwise_epsilons(graph, found.noise_multiplier, 1e-6, cap, cooldown)
+    assert np.nanmax(bound) <= 1.0 + 1e-9
+
+
+def test_a_few_pairs_do_not_stand_for_all():
+    """Above 12 peers noise was planned for a few pairs: 7.157 on er:16,c=1, where peer 8 is the one neighbor of 11."""
+    graph = named("er:16,c=1")
+    found = plan(Question(16, 1.0, 1e-6, "learning", graph, contributions=3), "walk").chosen
+    assert pair_guarantee(graph, 11, 8, 7.157415, 3).epsilon(1e-6) == pytest.approx(1.0241, abs=1e-4)
+    assert pair_guarantee(graph, 11, 8, found.noise_multiplier, 3).delta(1.0) <= 1e-6 * (1 + 1e-4)  # rounded up
+
+
+def test_differential_privacy_is_claimed_of_what_is_proven_for_every_pair():
+    question = Question(6, 1.0, graph=ring(6))
+    found = plan(question)
+    for option in (found.chosen, *found.alternatives):
+        assert claim(question, option).startswith("(1, 1e-06)-DP at user level for the worst pair")
+        assert "no guarantee for any pair" in claim(replace(question, protect="mean"), option)
+        assert "-DP" not in claim(replace(question, protect="mean"), option)
+    rough = replace(found.chosen, status="heuristic")
+    assert "-DP" not in claim(question, rough)
+    assert "a heuristic, no guarantee for anybody" in claim(question, rough)
+
+
+def test_a_heuristic_is_never_chosen_unless_asked_for(monkeypatch):
+    graph, monkey = torus(4, 4), Question(16, 1.0, graph=torus(4, 4), protect="mean")
+    best = plan(monkey).chosen
+    cheap = replace(best, protocol="renoised", error=0.0, status="heuristic")
+    known = {**protocols(), "renoised": lambda question: cheap}
+    monkeypatch.setattr("bruit.planning.plan.protocols", lambda: known)
+    assert plan(replace(monkey, graph=graph)).chosen.status == "proven"
+    assert plan(replace(monkey, graph=graph), "renoised").chosen.status == "heuristic"
+
+
+def test_renoised_gossip_of_many_peers_claims_what_is_proven(monkeypatch):
+    """For the worst pair of a large graph two observers stood for all; local DP is what is known of the others."""
+    monkeypatch.setattr("bruit.planning.renoised.EXACT_PEERS", 8)
+    worst, mean = (plan(Question(12, 1.0, graph=path(12), steps=4, protect=protect), "renoised").chosen
+                   for protect in ("worst", "mean"))  # fmt: skip
+    assert (worst.status, worst.loss) == ("proven", 1.0)
+    assert mean.status == "heuristic"
+
+
+def test_too_many_pairs_are_refused_before_they_are_computed():
+    with pytest.raises(PrivacyError, match=r"all pairs of the 600 peers .* plan a walk on complete:600"):
+        plan(Question(600, 1.0, 1e-6, "learning", named("er:600,c=2"), contributions=2), "walk")
 
 
 def test_the_printed_descent_bound():

@@ -307,7 +307,7 @@ def test_errors_are_those_of_both_worlds():
         quick(GossipClassifier, graph=CLUSTERS).fit(ROWS, SIGNS, peers=WHOSE)
     with pytest.raises(ConfigError, match="gossip swings for ever"):
         quick(GossipClassifier, graph="ring,plus=0").fit(ROWS, SIGNS, peers=WHOSE)
-    with pytest.raises(ConfigError, match="confidence of peer 0 is 2"):
+    with pytest.raises(ConfigError, match=r"found confidences\[0\] = 2"):
         quick(PersonalizedClassifier, confidences=[2, 1, 1, 1, 1, 1]).fit(ROWS, SIGNS, peers=WHOSE)
     found = quick(GossipClassifier).fit(ROWS, SIGNS, peers=WHOSE)
     with pytest.raises(EstimatorError, match=r"shape \(3,\) for 120 rows"):

@@ -12,6 +12,7 @@ from bruit.privacy.accountants.contributions import (
     binomial_tail,
     budget,
     chernoff,
+    most_visits,
     visits_tail,
 )
 
@@ -79,3 +80,18 @@ def test_corners():
 def test_bad_input_is_refused(call, words):
     with pytest.raises((PrivacyError, ConfigError), match=words):
         call()
+
+
+@pytest.mark.parametrize("first", ["uniform", 0])
+def test_visits_of_the_complete_graph_by_recursion(first):
+    """Peer 3 of seven, drawn first or known to be first: the least count that is exceeded seldom enough."""
+    whole, start = np.full((7, 7), 1 / 7), np.full(7, 1 / 7) if first == "uniform" else 3
+    most = most_visits(30, 7, 1e-3, first)
+    assert visits_tail(whole, start, 3, 30, most) <= 1e-3 < visits_tail(whole, start, 3, 30, most - 1)
+
+
+def test_a_known_first_holder_is_visited_more_often():
+    """binomial_quantile alone says 6 of 4 peers and 8 hops, and the first holder is there more often than it may be."""
+    drawn, known = (most_visits(8, 4, 0.01, first) for first in ("uniform", 0))
+    assert binomial_quantile(8, 1 / 4, 0.01) == drawn < known
+    assert visits_tail(np.full((4, 4), 1 / 4), 0, 0, 8, drawn) > 0.01

@@ -136,9 +136,10 @@ def test_the_guarantee_names_its_hypotheses():
     (lambda: last_iterate([1.0], 0.0), "noise multiplier > 0"),
     (lambda: Descent(step=9.0, smoothness=0.25), "2/beta = 8"),
     (lambda: Descent(contraction=0.9), "silent"),
-    (lambda: Descent(step=0.0), "positive"),
-    (lambda: Descent(smoothness=-1.0), ">= 0"),
-    (lambda: Descent(contraction=0.0), "positive"),
+    (lambda: Descent(step=0.0), "step > 0"),
+    (lambda: Descent(step=math.inf, smoothness=0.0), "step > 0"),
+    (lambda: Descent(smoothness=-1.0), "smoothness >= 0"),
+    (lambda: Descent(contraction=0.0), "contraction > 0"),
 ])  # fmt: skip
 def test_bad_input_is_refused(call, words):
     with pytest.raises(PrivacyError, match=words):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bruit.errors import ConfigError, PrivacyError
-from bruit.graphs import hypercube, ring
+from bruit.graphs import complete, hypercube, ring
 from bruit.privacy.accountants.energy_sums import EnergyLaw, convex_nodes, energy_sum, mixture_divergence
 from bruit.privacy.accountants.gaussian import deltas, rdp_to_epsilon
 from bruit.privacy.calibrate import least
@@ -24,6 +24,7 @@ from bruit.privacy.network.walk_ahead import (
     walk_profile,
 )
 from bruit.privacy.network.walk_hypotheses import Descent
+from bruit.privacy.network.walk_pairs import pair_guarantee, summary
 from bruit.privacy.network.walk_realized import visits, walk_losses
 
 SPEC_ORDERS = (1.25, 1.5, 1.75, *(float(order) for order in range(2, 257)))
@@ -389,3 +390,27 @@ def test_nothing_seen_costs_nothing():
 def test_bad_input_is_refused(call, words):
     with pytest.raises((PrivacyError, ConfigError), match=words):
         call()
+
+
+def test_cap_and_cool_down_are_hypotheses():
+    """They were notes: a reader of the checked and assumed lines did not see what the claim rests on."""
+    said = walk_ahead(complete_law(20, cooldown=4), 3, 2.0)
+    assert str(said.hypotheses[0]) == ("assumed: every peer contributes at most 3 times and rests 3 hops after each"
+                                       " (cap = 3, rest = 4)")  # fmt: skip
+    assert not any("at most" in note for note in said.notes)
+    worst = summary(ring(6), cooldown=2).guarantee(2.0, cap=1)
+    assert "contributes at most 1 time and rests 1 hop after each" in str(worst.hypotheses[0])
+    loose = walk_ahead(complete_law(20), 9, 2.0, failure=1e-7)
+    assert "but for a chance of 1e-07" in str(loose.hypotheses[0])
+    assert "first holder must be drawn uniformly or be counted" in str(loose.hypotheses[0])
+
+
+def test_cap_and_cool_down_are_checked_on_the_walk_that_happened():
+    law, path = complete_law(4, cooldown=4), [0, 2, 1, 3, 0, 0, 2, 3, 1, 2, 0, 3]
+    kept = walk_ahead(law, 2, 2.0, happened=visits(path, 4, cap=2, cooldown=4))
+    assert kept.hypotheses[0].checked
+    assert pair_guarantee(complete(4), 0, 1, 2.0, 2, 4, happened=visits(path, 4, 2, 4)).hypotheses[0].checked
+    with pytest.raises(PrivacyError, match="peer 0 contributed 4 times, and the cap is 2"):
+        walk_ahead(law, 2, 2.0, happened=visits(path, 4))
+    with pytest.raises(PrivacyError, match="peer 0 contributed at hop 5, less than 4 hops after its last time"):
+        walk_ahead(law, 9, 2.0, happened=visits(path, 4))

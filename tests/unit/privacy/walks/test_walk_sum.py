@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from bruit.privacy.network.walk_realized import visits, walk_losses
 from bruit.privacy.network.walk_sum import cycle_divergence, sum_divergence, summation
 
 
-def all_energies(n, steps, published, observers=1):
-    """X_0 in the view of the last peers, of every walk."""
+def all_energies(n, steps, published, observers=1, first="uniform"):
+    """X_0 in the view of the last peers, of every walk, or of those that begin at a peer."""
     seen = list(range(n - observers, n))
     found = []
-    for path in itertools.product(range(n), repeat=steps):
+    starts = range(n) if first == "uniform" else (first,)
+    for path in itertools.product(starts, *[range(n)] * (steps - 1)):
         total, length, mine = 0.0, 0, 0
         for v in (*path, *([seen[0]] if published else [])):
             if v in seen:
@@ -34,33 +36,70 @@ def all_energies(n, steps, published, observers=1):
     (3, 6, 2, 1.5, 0.774356546, 0.460932039),
 ])  # fmt: skip
 def test_the_printed_divergences(n, steps, order, z, published, hidden):
-    assert sum_divergence(n, steps, order, z) == pytest.approx(published, abs=1e-9)  # EX RW-1.5
-    assert sum_divergence(n, steps, order, z, published=False) == pytest.approx(hidden, abs=1e-9)
+    assert sum_divergence(n, steps, order, z, first="uniform") == pytest.approx(published, abs=1e-9)  # EX RW-1.5
+    assert sum_divergence(n, steps, order, z, published=False, first="uniform") == pytest.approx(hidden, abs=1e-9)
 
 
 @pytest.mark.parametrize(("n", "steps", "observers"), [(3, 6, 1), (4, 5, 2), (2, 5, 1), (5, 4, 1)])
 @pytest.mark.parametrize("published", [True, False])
-def test_all_walks(n, steps, observers, published):
-    energies = all_energies(n, steps, published, observers)
+@pytest.mark.parametrize("first", ["uniform", 0])
+def test_all_walks(n, steps, observers, published, first):
+    """Of a drawn first holder, or of the one with whom the walk always begins: peer 0, whom it is about."""
+    energies = all_energies(n, steps, published, observers, first)
     exact = math.log(np.mean(np.exp(2 / (2 * 1.5**2) * energies)))
-    assert sum_divergence(n, steps, 2.0, 1.5, published, observers) == pytest.approx(exact, rel=1e-12)
-    said = summation(n, steps, 1.5, published=published, observers=observers, grid=1 / 60)  # all energies are multiples
+    assert sum_divergence(n, steps, 2.0, 1.5, published, observers, first) == pytest.approx(exact, rel=1e-12)
+    said = partial(summation, n, steps, 1.5, published=published, observers=observers, first=first)
+    exactly, coarse = said(grid=1 / 60), said(grid=0.03)  # all energies are multiples of the first
     for epsilon in (0.3, 1.0, 2.0):
         true = float(np.mean(deltas(epsilon, np.sqrt(energies) / 1.5)))
-        assert said.delta(epsilon) == pytest.approx(true, rel=1e-8)
-        coarse = summation(n, steps, 1.5, published=published, observers=observers, grid=0.03)
+        assert exactly.delta(epsilon) == pytest.approx(true, rel=1e-8)
         assert true <= coarse.delta(epsilon) <= 1.2 * true
+
+
+def test_a_known_first_holder_is_charged():
+    """n = 4, T = 6, z = 1.5, epsilon 0.5: 0.0440 was claimed of every peer, and is 0.0940 of the one who begins."""
+    true = {first: float(np.mean(deltas(0.5, np.sqrt(all_energies(4, 6, False, 1, first)) / 1.5)))
+            for first in ("uniform", 0, 1, 3)}  # fmt: skip
+    assert true["uniform"] == pytest.approx(0.0440, abs=5e-5)
+    assert true[0] == pytest.approx(0.0940, abs=5e-5)
+    assert max(true[1], true[3]) < true["uniform"]  # others gain where the walk does not begin at them
+    for route in ("exact", "renyi"):
+        known = summation(4, 6, 1.5, published=False, route=route)
+        drawn = summation(4, 6, 1.5, published=False, route=route, first="uniform")
+        assert true[0] <= known.delta(0.5)
+        assert true["uniform"] <= drawn.delta(0.5) < known.delta(0.5)
+    assert summation(4, 6, 1.5, published=False).delta(0.5) == pytest.approx(true[0], rel=0.01)
+    with pytest.raises(PrivacyError, match="first holder of a walk is drawn like all others"):
+        summation(4, 6, 1.5, published=False, route="cycles")
+
+
+@pytest.mark.parametrize(("n", "steps", "observers"), [(3, 5, 1), (4, 4, 2), (4, 4, 1)])
+@pytest.mark.parametrize("published", [True, False])
+def test_nobody_is_worse_off_than_who_begins(n, steps, observers, published):
+    """Walk by walk: with u in the place of the first holder the energy of u is never less (see `renewal`)."""
+    begins = all_energies(n, steps, published, observers, 0)
+    for first in range(1, n):
+        assert np.all(begins >= all_energies(n, steps, published, observers, first) - 1e-12)
+
+
+def test_the_first_holder_is_a_hypothesis():
+    text = summation(10, 20, 2.0, first="uniform").epsilon(1e-5).why()
+    assert "assumed: the first holder is drawn uniformly" in text
+    assert "checked: the walk may begin at any peer" in summation(10, 20, 2.0).epsilon(1e-5).why()
+    with pytest.raises(ConfigError, match="a peer's number or 'uniform', found 'anybody'"):
+        summation(10, 20, 2.0, first="anybody")
 
 
 @pytest.mark.parametrize(("published", "expected"), [(True, 0.0718518970), (False, 0.0362721382)])
 def test_the_printed_deltas(published, expected):
-    said = summation(3, 6, 1.5, published=published, grid=1 / 60)
+    said = summation(3, 6, 1.5, first="uniform", published=published, grid=1 / 60)
     assert said.delta(1.0) == pytest.approx(expected, abs=1e-10)  # EX RW-1.7
 
 
 @pytest.mark.parametrize(("grid", "expected"), [(0.01, 0.8821), pytest.param(0.002, 0.8740, marks=pytest.mark.slow)])
 def test_the_printed_epsilon_of_a_long_walk(grid, expected):
-    assert summation(20, 2000, 14.0, grid=grid).epsilon(1e-5) == pytest.approx(expected, abs=5e-5)  # EX RW-1.7
+    said = summation(20, 2000, 14.0, first="uniform", grid=grid)
+    assert said.epsilon(1e-5) == pytest.approx(expected, abs=5e-5)  # EX RW-1.7
 
 
 def test_random_walks_agree():
@@ -70,7 +109,8 @@ def test_random_walks_agree():
         math.exp(2 / 18 * walk_losses(visits(path, 20, additive=True, published=True), [1])[0]) for path in paths[:5000]
     ]
     error = np.std(grown) / math.sqrt(len(grown)) / np.mean(grown)
-    assert math.log(np.mean(grown)) == pytest.approx(sum_divergence(20, 200, 2.0, 3.0), abs=4.5 * error)
+    expected = sum_divergence(20, 200, 2.0, 3.0, first="uniform")
+    assert math.log(np.mean(grown)) == pytest.approx(expected, abs=4.5 * error)
 
 
 @pytest.mark.parametrize(("n", "order", "z", "expected"), [
@@ -104,7 +144,7 @@ def test_binomial_moments_by_direct_sums():
 
 
 def test_two_peers_hide_nothing_from_each_other():
-    assert sum_divergence(2, 1, 2.0, 1.0) == pytest.approx(math.log((1 + math.e) / 2))
+    assert sum_divergence(2, 1, 2.0, 1.0, first="uniform") == pytest.approx(math.log((1 + math.e) / 2))
 
 
 @pytest.mark.parametrize(("n", "steps", "z", "cycles", "expected"), [
@@ -114,37 +154,38 @@ def test_the_printed_approximation_by_cycles(n, steps, z, cycles, expected):
     from bruit.privacy.accountants.contributions import binomial_quantile
 
     assert binomial_quantile(steps, 1 / n, 1e-7) + 1 == cycles  # EX RW-1.6
-    said = summation(n, steps, z, route="cycles", tail=1e-7, approximate=True)
+    said = summation(n, steps, z, first="uniform", route="cycles", tail=1e-7, approximate=True)
     assert said.epsilon(1e-5) == pytest.approx(expected, abs=5e-4)
     assert said.status == "heuristic"
 
 
 def test_one_more_cycle_is_no_bound():
     """The printed counter-example: a walk of one step, its sum published (walk:RW-1)."""
-    exact = summation(1000, 1, 0.5)
+    exact = summation(1000, 1, 0.5, first="uniform")
     assert exact.delta(3.0) == pytest.approx(delta_of(3.0, 2.0) / 1000, rel=1e-6)
     assert exact.delta(3.0) == pytest.approx(1.838e-4, rel=1e-3)
-    rough = summation(1000, 1, 0.5, route="cycles", approximate=True, tail=1e-3)
+    rough = summation(1000, 1, 0.5, first="uniform", route="cycles", approximate=True, tail=1e-3)
     assert rough.delta(3.0) == pytest.approx(5.8e-7, rel=0.01)
     assert rough.status == "heuristic"
     with pytest.raises(PrivacyError, match="last cycle is cut"):
-        summation(1000, 1, 0.5, route="cycles")
+        summation(1000, 1, 0.5, first="uniform", route="cycles")
 
 
 def test_whole_cycles_bound_a_hidden_end():
     for n, steps in ((3, 6), (4, 6)):
         energies = all_energies(n, steps, published=False)
-        said = summation(n, steps, 1.5, published=False, route="cycles", tail=1e-3)
+        said = summation(n, steps, 1.5, first="uniform", published=False, route="cycles", tail=1e-3)
         for epsilon in (0.3, 1.0):
             assert float(np.mean(deltas(epsilon, np.sqrt(energies) / 1.5))) <= said.delta(epsilon)
 
 
 def test_routes_are_ordered():
     exact, renyi, cycles = (
-        summation(10, 60, 6.0, published=False, route=route).epsilon(1e-5) for route in ("exact", "renyi", "cycles")
+        summation(10, 60, 6.0, first="uniform", published=False, route=route).epsilon(1e-5)
+        for route in ("exact", "renyi", "cycles")
     )
     assert exact < min(renyi, cycles)
-    assert summation(10, 60, 6.0).epsilon(1e-5) > exact
+    assert summation(10, 60, 6.0, first="uniform").epsilon(1e-5) > exact
 
 
 def test_the_law_has_mass_one():

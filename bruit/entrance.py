@@ -1,0 +1,109 @@
+"""The one entrance: what is refused before anything runs, by everybody who builds a protocol.
+
+Simulations, real peers, their founder, a demonstration and `bruit epsilon` all build through `bruit.build.protocol`,
+which asks these questions; whoever leads to real peers asks `refuse_for_real_peers` as well, before a key is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.federated_admm import FederatedADMM
+from bruit.algorithms.schedules import UNIFORM, Pairs, Rounds, Wakes, Walk
+from bruit.algorithms.token_histogram import TokenHistogram
+from bruit.config import PrivacySection
+from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
+from bruit.mechanisms import Mechanism
+
+PAIRS = {"statistic": frozenset({"kernel", "columns", "bins", "low", "high"}), "pairwise": frozenset({"loss", "bins"})}
+
+
+def refuse_for_real_peers(algorithm: Algorithm[Any], mechanism: Mechanism | None, *, rehearsed: bool = False) -> None:
+    """Refuse what is true in simulations only: draws that neighbors must share in secret, meetings that somebody has to
+    count (unless all peers have the same dice, `rehearsed`), and ideal arithmetic."""
+    if algorithm.simulated_only:
+        raise ConfigError(f"{algorithm.name()} runs in simulations only: {algorithm.simulated_only}")
+    schedule = algorithm.schedule
+    if isinstance(schedule, Pairs | Wakes) and schedule.activations is not None and not rehearsed:
+        raise ConfigError("activations are counted by nobody between real peers; leave them out and give steps as time")
+    if getattr(mechanism, "arithmetic", None) == "ideal":
+        raise ConfigError(
+            "ideal arithmetic is true of real numbers only, and real peers send rounded ones, whose last bits may tell"
+            ' what the noise hides; use arithmetic = "grid", or simulate'
+        )
+
+
+def check_graph(graph: Graph | GraphSequence) -> None:
+    """Refuse graphs on which a run means nothing."""
+    if graph.n < 2:
+        raise ConfigError(f"the graph {graph.name} has {graph.n} peer; a run needs at least two that talk")
+    if isinstance(graph, Graph) and not graph.is_connected():
+        parts = int(graph.components().max()) + 1
+        raise ConfigError(f"the graph {graph.name} falls into {parts} parts that never meet; connect them")
+
+
+def check_schedule(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int) -> None:
+    """Refuse schedules that do nothing, never converge, or leave peers out."""
+    schedule = algorithm.schedule
+    if steps < 1:
+        raise ConfigError("steps = 0: nobody would say anything; ask for at least one step")
+    if not isinstance(graph, Graph):
+        if not isinstance(schedule, Rounds):
+            kind = type(schedule).__name__.lower()
+            raise ConfigError(f"{algorithm.name()} needs one fixed graph for its {kind}, found {graph.name}; name one")
+        return
+    if isinstance(schedule, Walk):
+        check_walk(schedule, graph)
+    if isinstance(algorithm, FederatedADMM):
+        left = graph.n - len(algorithm.prepare(graph, steps).members)
+        if left:
+            raise ConfigError(
+                f"{left} of {graph.n} peers are no neighbors of the server {algorithm.server} in {graph.name} and would"
+                f" take no part; use star:{graph.n}, or another server"
+            )
+    drawn = isinstance(schedule, Rounds) or (isinstance(schedule, Walk) and schedule.order == "random")
+    if drawn and not graph.validity().aperiodic:
+        raise ConfigError(
+            f"the graph {graph.name} is bipartite and its peers give themselves no weight, so gossip swings for ever;"
+            " use the weights plus=1"
+        )
+
+
+def check_walk(walk: Walk, graph: Graph) -> None:
+    """Refuse a token that starts nowhere, and a ring that the graph does not have."""
+    if walk.first != UNIFORM and not 0 <= int(walk.first) < graph.n:
+        raise ConfigError(f"the token starts at peer {walk.first}, but the peers are 0..{graph.n - 1}")
+    if walk.order != "ring" or walk.goes_round(graph):
+        return
+    missing = next(v for v in range(graph.n) if not graph.has_edge(v, (v + 1) % graph.n))
+    raise ConfigError(
+        f"in ring order every peer hands the token to the next one, but {graph.name} has no link between peers"
+        f" {missing} and {(missing + 1) % graph.n}; use a graph with the ring in it, such as ring:{graph.n}, or an"
+        " algorithm that walks at random"
+    )
+
+
+def check_answers(algorithm: Algorithm[Any], task: str, privacy: PrivacySection | None,
+                  bins: int | None = None) -> None:  # fmt: skip
+    """Histograms are counts of answers: randomized response, values with a single 1, and no other noise."""
+    counting = isinstance(algorithm, TokenHistogram)
+    if counting and task != "histogram":
+        raise ConfigError(f"token-histogram counts values, found a {task} task; use task.kind = \"histogram\"")
+    if privacy is None:
+        return
+    answers = privacy.mechanism == "randomized-response"
+    if counting and not answers:
+        raise ConfigError(
+            f"token-histogram counts answers given by randomized response, found {privacy.mechanism} noise; use"
+            ' privacy.mechanism = "randomized-response"'
+        )
+    if answers and task in PAIRS and bins is None:
+        raise ConfigError(f"randomized response tells one of several values: say into how many a {task} task is rounded"
+                          " with task.bins")  # fmt: skip
+    if answers and task != "histogram" and task not in PAIRS:
+        raise ConfigError(
+            f"randomized response tells one of several values and nothing else, found a {task} task; use"
+            ' task.kind = "histogram", or gaussian noise'
+        )
