@@ -80,7 +80,7 @@ def run(
     return Run(
         algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
         ledger, outcome.metrics, algorithm.estimate(outcome.state), state=outcome.state, phase=phase,
-        before=after, carried=carried,
+        before=after, carried=carried, declared=door.declared,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism, mechanism_from
 from bruit.notebook_table import html_table
 from bruit.privacy.account import Accountant, Observers, Summary
-from bruit.privacy.guarantee import Epsilon, Guarantee, Status
+from bruit.privacy.guarantee import Epsilon, Guarantee, Hypothesis, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
 from bruit.tasks.task import Constants
@@ -47,7 +47,8 @@ class Run:
     """The outcome of one experiment; `state` is kept in memory only, to chain phases.
 
     A protocol that followed another in the same ledger keeps it as `before`, with what it `carried` on from it: the
-    "state" of the same algorithm, the "model" each peer had, or "nothing"."""
+    "state" of the same algorithm, the "model" each peer had, or "nothing". `declared` is what the noise takes from the
+    task: bounds that were checked when the run was built, and constants that are assumed."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence
@@ -67,6 +68,7 @@ class Run:
     state: Any = field(default=None, repr=False)
     before: Run | None = field(default=None, repr=False)
     carried: str = "nothing"
+    declared: tuple[Hypothesis, ...] = ()
     plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
@@ -100,7 +102,7 @@ class Run:
         own = self.ledger if self.before is None else self.ledger.tail(len(self.before.ledger))
         return Facts(self.graph, self.steps, own, self.trace.meetings, self.trace.faults, level, sigma, clip,
                      self.constants, public, grain, self.trace.missed,
-                     self.privacy is not None and self.privacy.unequal)  # fmt: skip
+                     self.privacy is not None and self.privacy.unequal, self.declared)  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()
@@ -182,6 +184,7 @@ class Run:
             "steps": self.steps, "seed": self.seed, "engine": self.engine,
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
             "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase,
+            "declared": [asdict(one) for one in self.declared],
             "carried": self.carried, "before": None if self.before is None else BEFORE,
             "public": _plain(self.algorithm.prepare(self.graph, self.steps)), **counts,
         }  # fmt: skip
@@ -261,6 +264,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
         manifest["task"], constants, trace, ledger, Metrics(scores["steps"], rows), estimates, references,
         (folder / "experiment.toml").read_text(encoding="utf-8"), manifest["phase"],
         before=None if manifest["before"] is None else load(folder / BEFORE), carried=manifest["carried"],
+        declared=tuple(Hypothesis(**one) for one in manifest.get("declared", ())),
     )  # fmt: skip
 
 

@@ -226,7 +226,8 @@ class Accountant:
         charge, releases = charged_locally(self.facts), self.facts.releases()
         kinds = {e.noise_multiplier for e in self.facts.ledger.events if isinstance(e, GaussianEvent)}
         z = kinds.pop() if len(kinds) == 1 and charge.counts is None else 0.0
-        hypotheses = (Hypothesis("every release went through the door and its ledger line", checked=True),)
+        door = Hypothesis("every release went through the door and its ledger line", checked=True)
+        hypotheses = (door, *self.facts.declared)
         total = int(releases.sum())
         return _Answer(
             charge, "local DP: composition of the ledger's lines", "gossip:DP-8", "proven", hypotheses, notes,

@@ -22,8 +22,9 @@ from bruit.tasks.loss import Loss
 from bruit.tasks.newton import TOLERANCE
 from bruit.tasks.preparation import Preparation, prepare
 from bruit.tasks.records import Part, Records, Sample
+from bruit.tasks.sensitivity import linear_sensitivities
 from bruit.tasks.table import Table
-from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.task import Constants, Manifest, Sensitivities, Task
 
 # Regularizer of the observers' references, on the sum over a peer's records: weak, only there to make them unique.
 REFERENCE_PENALTY = 1e-2
@@ -138,6 +139,11 @@ class LinearTask(Task):
             return Constants(loss.lipschitz * bound, loss.smoothness * bound**2 + self.l2, self.l2, "declared")
         largest = max(float(np.einsum("kmp,kmp->km", b.features, b.features).max()) for b in self.records.blocks)
         return Constants(inf, loss.smoothness * largest + self.l2, self.l2, "records")
+
+    def sensitivities(self, answer: str, order: int) -> Sensitivities:
+        """2 L / m for gradients, 2 L / (m l2) for models fitted alone (perso:DP-7, PERSO-13)."""
+        strength = np.full(self.peers, self.l2)
+        return linear_sensitivities(answer, order, self.constants(), self.records, strength, self.outputs)
 
     def describe(self) -> Manifest:
         sizes = self.records.sizes

@@ -19,7 +19,7 @@ from bruit.tasks.data import load
 from bruit.tasks.pair_losses import PairLoss, ScoreLoss, named_loss, some
 from bruit.tasks.points import Points
 from bruit.tasks.preparation import Preparation, prepare
-from bruit.tasks.records import Records
+from bruit.tasks.records import Records, refuse_long_rows
 from bruit.tasks.table import Table
 from bruit.tasks.task import Constants, Manifest, Task
 
@@ -42,6 +42,7 @@ class Pairwise(Task):
     def __post_init__(self) -> None:
         if self.points.columns < 2:
             raise ConfigError(f"a labeled point has features and a label last, found {self.points.columns} numbers")
+        refuse_long_rows(self.points.rows[:, :-1], self.points.owners, self.row_bound)
         self.loss.check(self.points.rows[:, -1])
         if self.held_out is not None:
             self.loss.check(self.held_out[:, -1])

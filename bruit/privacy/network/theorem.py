@@ -37,7 +37,7 @@ class Facts:
     `sigma` is the mechanism's absolute standard deviation, `constants` the declared Lipschitz, smoothness and
     strong-convexity constants of the task (None if there are none), `grain` how far the lattice may move a release, in
     units of the sensitivity, `missed` how many exchanges some real peer went on without, `unequal` whether peers add
-    noise of different sizes."""
+    noise of different sizes, `declared` what the noise itself takes from the task."""
 
     graph: Graph | GraphSequence
     steps: int
@@ -52,6 +52,7 @@ class Facts:
     grain: float = 0.0
     missed: int = 0
     unequal: bool = False
+    declared: tuple[Hypothesis, ...] = ()
 
     @property
     def n(self) -> int:
