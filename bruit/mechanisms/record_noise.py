@@ -103,12 +103,12 @@ class RecordNoise(Additive):
             raise PrivacyError(f"the noise was measured for rows of {self.dim} numbers, and the {self.measures} of a "
                                f"peer has {task.dim}; {remedy}")
         derived = task.sensitivities(self.measures, self.order)
-        short = [u for u, (mine, true) in enumerate(zip(self.sensitivities, derived.values, strict=True)) if mine < true]
-        if short:
-            u = short[0]
-            raise PrivacyError(f"one record can move the {self.measures} of peer {u} by {derived.values[u]:.6g} "
-                               f"(L{self.order}), and the noise was measured for {self.sensitivities[u]:.6g}: for other "
-                               f"records, bounds or regularizers; {remedy}")
+        short = np.flatnonzero(np.array(self.sensitivities) < np.array(derived.values))
+        if len(short):
+            mine, true = self.sensitivities[short[0]], derived.values[short[0]]
+            raise PrivacyError(f"one record can move the {self.measures} of peer {short[0]} by {true:.6g} "
+                               f"(L{self.order}), and the noise was measured for {mine:.6g}: for other records, bounds "
+                               f"or regularizers; {remedy}")
         least, most = min(derived.values), max(derived.values)
         much = f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}, peer by peer"
         moved = f"one record moves the {self.measures} of a peer by at most {much} (L{self.order}), derived by the task"

@@ -6,8 +6,8 @@
     boosting loss:        log(1 + (e^(2 r) - 1) / m_u)      r bounds |model|_1, base predictions lie in [-1, 1]
 
 L comes from the norm that records were bounded by and from the slope of the loss. Without a declared bound there is no
-sensitivity, and none is read off the records. The first two are the task's own (`Task.sensitivities`): the door compares
-the noise with them again before anything is released.
+sensitivity, and none is read off the records. The first two are the task's own (`Task.sensitivities`): the door
+compares the noise with them again before anything is released.
 """
 
 from dataclasses import replace

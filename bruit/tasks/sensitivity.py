@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.tasks.newton import TOLERANCE
 from bruit.tasks.records import Records
@@ -74,8 +74,8 @@ def _checked(records: Records) -> tuple[str, ...]:
 
 def _declared(known: Constants, strength: Array | None) -> str:
     convex = "" if strength is None else f", regularizers mu = {_range(strength)}"
-    return (f"the loss of one record has gradients of norm at most L = {known.lipschitz:g} on such rows{convex}, as the "
-            "task declares for every admissible dataset")
+    return (f"the loss of one record has gradients of norm at most L = {known.lipschitz:g} on such rows{convex}, as "
+            "the task declares for every admissible dataset")
 
 
 def _rounding() -> str:
@@ -83,6 +83,6 @@ def _rounding() -> str:
             "numbers of records are public")
 
 
-def _range(numbers: Array) -> str:
+def _range(numbers: Array | Ints) -> str:
     low, high = float(numbers.min()), float(numbers.max())
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"

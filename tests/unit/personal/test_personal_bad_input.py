@@ -95,7 +95,8 @@ def test_equal_labels_everywhere_give_a_finite_model():
 
 
 @pytest.mark.parametrize(("noise", "algorithm", "message"), [
-    (gradient_noise, br.Averaging(), "says nothing of values"), (model_noise, br.GossipSGD(), "says nothing of gradients"),
+    (gradient_noise, br.Averaging(), "says nothing of values"),
+    (model_noise, br.GossipSGD(), "says nothing of gradients"),
     (gradient_noise, br.FederatedADMM(), "says nothing of a proximal step"),
     (lambda task: loss_noise(task, 2.0), br.GossipSGD(), "noise was measured for rows of 1 numbers"),
 ])  # fmt: skip
