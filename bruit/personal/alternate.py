@@ -132,7 +132,7 @@ def _graph(
     """The next weights, from the models as released and one more read of every peer's loss."""
     ids = np.arange(task.peers)
     said = _judged(task).losses(ids, models, noise.ceiling)
-    told = Losses(said[:, None], "losses", _moved(algorithm, task, noise.ceiling))
+    told = Losses(said[:, None], "losses", moved=_moved(algorithm, task, noise.ceiling))
     door = TaskDoor(told, noise.losses, Replay(seed), last.ledger, last.phase)
     last.declared = tuple(dict.fromkeys((*last.declared, *door.declared)))
     step = np.full(task.peers, last.steps, np.int64)

@@ -7,7 +7,7 @@ powers of two), one block each.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite
 from typing import NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
+from bruit.tasks.public import Fact, Source, counts, said
 from bruit.tasks.split import Split, by_owner
 from bruit.tasks.task import Manifest
 
@@ -60,7 +61,8 @@ class Records:
     """All peers' records, prepared, and what was declared while preparing them.
 
     row_bound: declared bound on the norm of every record, intercept included; infinite if none was declared. Rows that
-    break it are refused. row_norm: the norm it is in, 2 (L2) or 1 (L1, which bounds L2 as well).
+    break it are refused. row_norm: the norm it is in, 2 (L2) or 1 (L1, which bounds L2 as well). classes_from: whether
+    the classes were agreed on, or are those that occur.
     label_unit: one unit of the target in units of the label (regression on a standardized label).
     """
 
@@ -74,6 +76,7 @@ class Records:
     label_unit: float = 1.0
     manifest: Manifest = field(default_factory=dict)
     row_norm: int = 2
+    classes_from: Source = "agreed"
 
     def __post_init__(self) -> None:
         self.check_rows()
@@ -100,9 +103,11 @@ class Records:
         ready, bound = finish_rows(np.asarray(features, dtype=np.float64), rows, intercept)
         values = np.asarray(targets, dtype=np.float64)
         classes = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
-        manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none"}
-        return pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes, row_bound=bound,
-                    manifest=manifest)
+        sizes = np.bincount(np.asarray(owners, dtype=np.int64))
+        manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none",
+                              "public": said((Fact(f"the number of peers, {len(sizes)}", "agreed"), counts(sizes)))}
+        return replace(pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes,
+                            row_bound=bound, manifest=manifest), classes_from="private rows")
 
     def parts(self, ids: Ints, width: int) -> Iterator[Part]:
         """The records of these peers, in chunks; `width` numbers a peer are computed with (its model, say)."""
