@@ -38,6 +38,11 @@ from bruit.tasks.statistic_file import load_statistic
 
 CONTRACTION = 4096  # numbers in all duals up to which the contraction of ADMM is measured
 PAIR_KEYS = frozenset[str]().union(*PAIRS.values())
+AGREED_KEYS = frozenset({"public", "classes", "vocabulary", "scales"})
+AGREED = {  # what may be agreed on, where it is not everything
+    "none": frozenset[str](), "histogram": frozenset({"classes", "vocabulary"}), "statistic": frozenset({"classes"}),
+    "ridge": AGREED_KEYS - {"classes"},
+}  # fmt: skip
 UTILITY = "utility"  # a rate that is not a number: the one of the utility statement
 
 
@@ -183,28 +188,34 @@ def build_task(section: TaskSection, peers: int, seed: int) -> Task:
     if strange:
         owners = " or ".join(kind for kind, keys in PAIRS.items() if strange[0] in keys)
         raise ConfigError(f"task.{strange[0]} is of {owners} tasks, found a {section.kind} task; leave it out")
+    useful = AGREED.get("none" if section.data is None else section.kind, AGREED_KEYS)
+    idle = [key for key in sorted(AGREED_KEYS - useful) if getattr(section, key)]
+    if idle:
+        data = "" if section.data else " without data"
+        raise ConfigError(f"task.{idle[0]} says nothing about a {section.kind} task{data}; leave it out")
     if section.kind == "mean":
         if section.data is not None:
             raise ConfigError("a mean task draws uniform values of task.dim numbers; to average a file, use Python")
         return Mean.uniform(peers, section.dim, seed)
     if section.kind == "histogram":
-        return histogram(peers, section.dim, section.data, section.label, seed)
+        return histogram(peers, section.dim, section.data, section.label, seed, section.agreed())
     if section.data is None:
         raise ConfigError(f"a {section.kind} task needs data: a name of `bruit list data`, or a CSV or NPZ file")
     if section.kind in PAIRS:
         return build_pairs(section, section.data, peers, seed)
     kinds: dict[str, Any] = {"ridge": Ridge, "logistic": Logistic, "softmax": Softmax}
-    options = section.model_dump(exclude={"kind", "data", "split", "dim", *PAIR_KEYS})
+    options = section.model_dump(exclude={"kind", "data", "split", "dim", *PAIR_KEYS, *AGREED_KEYS})
     if section.kind != "logistic":
         options.pop("derivative_clip")
-    task: Task = kinds[section.kind].load(section.data, peers=peers, split=section.split, seed=seed, **options)
+    task: Task = kinds[section.kind].load(section.data, peers=peers, split=section.split, seed=seed,
+                                         agreed=section.agreed(), **options)  # fmt: skip
     return task
 
 
 def build_pairs(section: TaskSection, data: str, peers: int, seed: int) -> Task:
     """A task about pairs of points: a statistic, or a loss to be learned."""
     common: dict[str, Any] = {"peers": peers, "split": section.split, "seed": seed, "label": section.label,
-                              "owner": section.owner, "bins": section.bins}  # fmt: skip
+                              "owner": section.owner, "bins": section.bins, "agreed": section.agreed()}  # fmt: skip
     if section.kind == "statistic":
         return load_statistic(data, section.kernel, section.columns, low=section.low, high=section.high, **common)
     return Pairwise.load(data, section.loss, standardize=section.standardize, rows=section.rows, test=section.test,

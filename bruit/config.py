@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bruit.errors import ConfigError
+from bruit.tasks.public import Agreed
 
 
 class Section(BaseModel):
@@ -27,12 +28,16 @@ class TaskSection(Section):
     kind: Literal["mean", "ridge", "logistic", "softmax", "histogram", "statistic", "pairwise"]
     data: str | None = None
     split: str = "iid"
-    standardize: Literal["public", "none"] = "public"
+    standardize: Literal["public", "agreed", "none"] = "public"
     rows: Literal["unit", "none"] = "unit"
     test: float = Field(0.2, ge=0, lt=1)
     components: int | None = Field(None, ge=1)
     label: str | None = None
     owner: str | None = None
+    public: list[str] = []
+    classes: list[str] = []
+    vocabulary: dict[str, list[str]] = {}
+    scales: dict[str, list[float]] = {}
     l2: float = Field(0.0, ge=0)
     derivative_clip: float | None = Field(None, gt=0)
     dim: int = Field(1, ge=1)
@@ -42,6 +47,10 @@ class TaskSection(Section):
     bins: int | None = Field(None, ge=2)
     low: float = 0.0
     high: float = 1.0
+
+    def agreed(self) -> Agreed:
+        """What the file says about the data before anybody looks at it."""
+        return Agreed(self.classes, self.vocabulary, self.scales, self.public)
 
 
 class AlgorithmSection(BaseModel):

@@ -92,7 +92,7 @@ def run(
         algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
         ledger, outcome.metrics, estimates, state=state, phase=phase, before=after, carried=carried,
         noise=frozenset({source}) | (frozenset() if after is None else after.noise), rehearsal=rehearsal,
-        unwatched=outcome.unwatched or door.watch.blind, local=local, twin=twin,
+        unwatched=outcome.unwatched or door.watch.blind, local=local, twin=twin, declared=door.declared,
     )  # fmt: skip
 
 

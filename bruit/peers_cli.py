@@ -83,9 +83,12 @@ def peer_data(
     experiment: Annotated[Path, typer.Option(help="What was agreed on.")] = Path("experiment.toml"),
     label: Annotated[str | None, typer.Option(help="The column to learn; by default the experiment's.")] = None,
     columns: Annotated[
-        Path | None, typer.Option(help="TOML, one `name = [center, scale]` a line; by default all columns as they are.")
+        Path | None, typer.Option(help="TOML, one `name = [center, scale]` a line; by default the experiment's scales, "
+                                       "or all columns as they are.")
     ] = None,
-    classes: Annotated[str | None, typer.Option(help="The agreed classes in their order, e.g. healthy,ill.")] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="The agreed classes in order, e.g. healthy,ill; by default the experiment's.")
+    ] = None,
     public: Annotated[Path | None, typer.Option(help="Records that belong to nobody, for scores.")] = None,
     records: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("records.npz"),
     as_json: Json = False,
@@ -98,8 +101,9 @@ def peer_data(
     from bruit.sites.own_csv import Agreement, read_columns, write_records
 
     agreed, _ = read(str(experiment))
-    chosen = tuple(name.strip() for name in classes.split(",")) if classes else ()
-    constants = None if columns is None else read_columns(columns)
+    chosen = tuple(name.strip() for name in classes.split(",")) if classes else tuple(agreed.task.classes)
+    scales = {name: (pair[0], pair[1]) for name, pair in agreed.task.agreed().scales.items()}
+    constants = (scales or None) if columns is None else read_columns(columns)
     agreement = Agreement(agreed.task, label or agreed.task.label, constants, chosen)
     count, width = write_records(file, agreement, records, public)
     if as_json:

@@ -14,6 +14,7 @@ from bruit.expected import Expectation, expected
 from bruit.privacy.account import Summary
 from bruit.result import Run
 
+SOURCES = {"private rows": "[yellow]from private rows[/yellow]", "public rows": "from public rows", "agreed": "agreed"}
 REFERENCES = {"alone": "each peer alone, sharing nothing", "central": "all data in one place, no privacy"}
 
 
@@ -70,6 +71,26 @@ def privacy_notes(summary: Summary) -> str:
     return "\n".join(lines)
 
 
+def public_facts(run: Run) -> list[dict[str, str]]:
+    """What is known besides messages, and whence: the facts of the task, and what whoever simulates was shown."""
+    found = run.task.get("public")
+    facts = [dict(fact) for fact in found] if isinstance(found, list) else []
+    if run.metrics.rows and not run.task.get("test"):
+        facts.append({"fact": "the scores: measured on the peers' own records, for whoever simulates them all",
+                      "from": "private rows"})  # fmt: skip
+    if run.references:
+        facts.append({"fact": f"the references ({', '.join(run.references)}): computed from all peers' records without "
+                              "noise, for whoever simulates them all", "from": "private rows"})  # fmt: skip
+    return sorted(facts, key=lambda fact: list(SOURCES).index(fact["from"]))
+
+
+def public_notes(run: Run) -> str:
+    """The facts in words, those that are read off private rows first: no epsilon covers them."""
+    lines = ["[bold]known besides the messages, and covered by no epsilon[/bold]"]
+    lines += [f"  {SOURCES[fact['from']]}: {escape(fact['fact'])}" for fact in public_facts(run)]
+    return "\n".join(lines)
+
+
 def traffic(run: Run) -> str:
     """How much was said, in one sentence."""
     messages, sent = run.trace.messages, run.trace.bytes
@@ -86,6 +107,8 @@ def show(console: Console, run: Run, summary: Summary) -> None:
     console.print(traffic(run), highlight=False)
     console.print(privacy_table(summary))
     console.print(privacy_notes(summary))
+    if public_facts(run):
+        console.print(public_notes(run), highlight=False)
     for sentence in beside(run):
         console.print(escape(sentence), highlight=False)
 
@@ -107,7 +130,7 @@ def as_json(run: Run, summary: Summary) -> dict[str, Any]:
         "messages": run.trace.messages, "bytes": run.trace.bytes, "privacy": summary_json(summary),
         "noise": run.noise_words(),
         "utility": utility.plain() if isinstance(utility, Expectation) else utility,
-        "communication": None if shape is None else shape.plain(),
+        "communication": None if shape is None else shape.plain(), "public": public_facts(run),
     }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from bruit.mechanisms import Mechanism, mechanism_from
 from bruit.noise_keys import hidden_digest, noise_of, public_digest, told_of
 from bruit.notebook_table import html_table
 from bruit.privacy.account import Accountant, Observers, Peers, Summary
-from bruit.privacy.guarantee import Epsilon, Guarantee, Status
+from bruit.privacy.guarantee import Epsilon, Guarantee, Hypothesis, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
 from bruit.privacy.noise_source import NoiseSource, Sources
@@ -55,7 +55,9 @@ class Run:
     A protocol that followed another in the same ledger keeps it as `before`, with what it `carried` on from it: the
     "state" of the same algorithm, the "model" each peer had, or "nothing". `noise` names the draws of all of them;
     `unwatched` says why nobody can tell that data left through the door only, if so; `local`: the estimates hold raw
-    data that was to stay at home; `twin`: the states of the same peers with other raw data (`algorithms.doorway`)."""
+    data that was to stay at home; `twin`: the states of the same peers with other raw data (`algorithms.doorway`);
+    `declared` is what the noise takes from the task: bounds that were checked when the run was built, and constants
+    that are assumed."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence
@@ -80,6 +82,7 @@ class Run:
     unwatched: str = "no run was watched"
     local: bool = False
     twin: Any = field(default=None, repr=False)
+    declared: tuple[Hypothesis, ...] = ()
     plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
@@ -112,7 +115,7 @@ class Run:
                      self.constants, public, self.trace.missed,
                      self.privacy is not None and self.privacy.unequal, self.algorithm.name(),
                      "grid" if self.privacy is None else self.privacy.arithmetic, self.noise,
-                     self.unwatched)  # fmt: skip
+                     self.unwatched, self.declared)  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()
@@ -222,6 +225,7 @@ class Run:
             "steps": self.steps, "seed": self.seed, "engine": self.engine,
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
             "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase,
+            "declared": [asdict(one) for one in self.declared],
             "carried": self.carried, "before": None if self.before is None else BEFORE, "rehearsal": self.rehearsal,
             "unwatched": self.unwatched, "local": self.local, "planned": not self.noise,
             "noise": self.noise_words(),
@@ -322,6 +326,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
         before=None if manifest["before"] is None else load(folder / BEFORE), carried=manifest["carried"],
         rehearsal=bool(manifest.get("rehearsal", False)), local=bool(manifest.get("local", False)),
         unwatched=str(manifest.get("unwatched", "its folder does not say whether anybody watched")),
+        declared=tuple(Hypothesis(**one) for one in manifest.get("declared", ())),
     )  # fmt: skip
     if manifest.get("planned"):
         return found

@@ -23,6 +23,7 @@ from bruit.discrete_normal import discrete_normals
 from bruit.errors import ConfigError, LocalProtocolError, PrivacyError
 from bruit.mechanisms.mechanism import Mechanism
 from bruit.privacy.events import Exact, Mask
+from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.randomness import Dice
 from bruit.tasks.task import Task
@@ -202,6 +203,11 @@ class TaskDoor(Door):
     models: Array | None = None  # (n, dim) what an earlier protocol left the peers with
     public: Dice | None = None
     watch: Watch = field(default_factory=Watch)
+    declared: tuple[Hypothesis, ...] = field(default=(), init=False)  # what the noise takes from the task
+
+    def __post_init__(self) -> None:
+        if self.mechanism is not None:
+            object.__setattr__(self, "declared", self.mechanism.compared(self.task))
 
     def beginning(self, ids: Ints) -> Array:
         return super().beginning(ids) if self.models is None else self.models[ids].copy()
@@ -239,9 +245,9 @@ class TaskDoor(Door):
             return mechanism.bare_on(on.grid, on.times, raw, at.ids)
         return mechanism.release_on(on.grid, on.times, raw, self.dice, at.ids, at.steps, at.use, self.run)
 
-    def _refuse_unmeasured(self, what: str, kind: str = "") -> None:
+    def _refuse_unmeasured(self, what: str, *kinds: str) -> None:
         """Noise that clips nothing is true for the answers its sensitivities were derived for, and no others."""
-        if self.mechanism is not None and self.mechanism.unclipped and self.mechanism.measures != kind:
+        if self.mechanism is not None and self.mechanism.unclipped and self.mechanism.measures not in kinds:
             raise PrivacyError("the noise was measured by how far one record moves a full gradient or a fitted model,"
                                f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
                                " gradients")  # fmt: skip
@@ -312,11 +318,11 @@ class TaskDoor(Door):
         return rows
 
     def value(self, at: Address) -> Array:
-        self._refuse_unmeasured("values", "model")
+        self._refuse_unmeasured("values", "model", "loss")
         return self._release(at, self.task.value(at.ids))
 
     def value_with(self, at: Address, levels: Array) -> Array:
-        self._refuse_unmeasured("values", "model")
+        self._refuse_unmeasured("values", "model", "loss")
         rows = np.empty((len(at.ids), self.dim))
         for level in np.unique(levels):
             here = levels == level

@@ -55,4 +55,6 @@ def _said_by(run: Run, task: Task, me: int, graphs: tuple[Graph, ...], heard: di
         inbox = Inbox(links, rows, False, own)
         links = Links.of_peer(graphs[t + 1] if t + 1 < len(graphs) else graph, me)
         state = algorithm.absorb(state, inbox, home(t + 1, links))
+    if not np.allclose(algorithm.estimate(state)[0], run.estimates[me], rtol=1e-6, atol=1e-9):
+        raise ConfigError("the task given is not the one of this run: their data or preparation differ")
     return np.stack(said)  # (exchanges, d)

@@ -13,11 +13,13 @@ from bruit.dashboard.markup import Markup, figure, join, number, section, table,
 from bruit.dashboard.story import Story
 from bruit.errors import ConfigError
 from bruit.report import headline
+from bruit.whole_files import to_json
 
 AGAINST = {"epsilon_worst": "worst pair", "epsilon_typical": "typical pair (median)", "epsilon_local": "local DP alone"}
 NOT_SCORES = {*AGAINST, "delta", "status", "seed", "alone", "central"}
 MOST_ROWS = 20_000  # of a sweep's file
 MOST_SCORES = 3
+TOLD = ("task", "data", "split", "seed", "test", "records", "rows", "peers")  # what tells one task from another
 
 
 @dataclass
@@ -48,7 +50,7 @@ def of_story(story: Story) -> Configuration:
     numbers = {name: [metrics.last(name)] for name in metrics.names()}
     numbers |= dict(zip(AGAINST, ([summary.epsilons[0]], [summary.epsilons[1]], [summary.local_epsilon]), strict=True))
     return Configuration(story.name, headline(story.run), numbers, f"{summary.delta:g}", summary.status,
-                         str(story.run.task.get("records_sha256") or story.run.task.get("task")))  # fmt: skip
+                         to_json({key: story.run.task.get(key) for key in TOLD}))  # fmt: skip
 
 
 def of_sweep(path: Path) -> list[Configuration]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bruit.dashboard.markup import Markup, join, section, table, tag
 from bruit.dashboard.story import Story
+from bruit.report import public_facts
 
 STATUS = {
     "proven": "Proven: a theorem whose hypotheses are listed below says so.",
@@ -36,6 +37,12 @@ def statement(story: Story) -> Markup:
     notes = list(dict.fromkeys((*summary.refused, *stated.notes)))
     if notes:
         parts += [tag("h3", "Notes"), tag("ul", *(tag("li", note) for note in notes))]
+    facts = public_facts(story.run)
+    if facts:
+        badges = {"private rows": "badge care"}
+        told = [tag("li", tag("span", fact["from"], class_=badges.get(fact["from"], "badge good")), " ", fact["fact"])
+                for fact in facts]
+        parts += [tag("h3", "Known besides the messages, and covered by no epsilon"), tag("ul", *told, class_="plain")]
     epsilon = stated.epsilon(story.delta)
     if stated.advice:
         parts += [tag("h3", "What would lower it"), tag("ul", *(tag("li", text) for text in stated.advice))]

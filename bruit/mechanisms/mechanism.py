@@ -17,7 +17,9 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.mechanisms.clip import clip_rows
 from bruit.privacy.events import Event
+from bruit.privacy.guarantee import Hypothesis
 from bruit.randomness import Dice
+from bruit.tasks.task import Task
 
 LEVELS = ("user", "record")
 LATTICE = 2.0**-20  # default spacing of the lattice, in units of the noise
@@ -97,6 +99,13 @@ class Mechanism(ABC):
     @abstractmethod
     def gamma(self) -> float:
         """Chance that a release is uniform whatever the data (randomized response); 0 for additive noise."""
+
+    def compared(self, task: Task) -> tuple[Hypothesis, ...]:
+        """Compare the noise with the task it is to hide: what was checked, what is assumed; PrivacyError if it fails.
+
+        What is clipped is bounded whatever the task answers, and needs no comparison.
+        """
+        return ()
 
     def scaled(self, factor: float) -> "Mechanism":
         """The same mechanism with its noise multiplied by the factor, where shares of noise add up to whole ones."""

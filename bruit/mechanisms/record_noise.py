@@ -6,7 +6,8 @@ law "laplace": sensitivities in L1, draws of density exp(-|t|)/2 on each coordin
 "euclidean": in L2, one vector of density proportional to exp(-|b|_2), whose length is Gamma(dim, 1): pure epsilon.
 
 Nothing is clipped here. The sensitivities must follow from the task: 2 L / m for the gradient of a mean of m losses
-with L-Lipschitz terms, say; `bruit.personal.sensitivity` derives them from declared bounds and refuses to guess.
+with L-Lipschitz terms, say; `Task.sensitivities` derives them from declared bounds and refuses to guess. The door asks
+the task again (`compared`): noise that was measured for other records, other bounds or another regularizer is refused.
 Values are rounded toward zero to a lattice as in bruit.mechanisms.gaussian. Two values that close may round apart by
 one spacing on each coordinate, so dim (L1) or sqrt(dim) (L2) spacings are added to every sensitivity.
 """
@@ -18,12 +19,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError
+from bruit.errors import ConfigError, PrivacyError
 from bruit.mechanisms.mechanism import LATTICE, Additive, check_lattice, check_parameters, lattice_spacing
 from bruit.privacy.events import BoundedEvent, Event, Exact, GaussianEvent, LaplaceEvent
+from bruit.privacy.guarantee import Hypothesis
 from bruit.randomness import Dice
+from bruit.tasks.task import Task
 
 LAWS = ("laplace", "gaussian", "euclidean")
+ANSWERS = ("gradient", "model", "loss")
 UNCLIPPED = 1e150  # the square is still a float
 
 
@@ -49,6 +53,11 @@ class RecordNoise(Additive):
         check_lattice(self.lattice)
         if self.law not in LAWS:
             raise ConfigError(f"the law of noise must be one of {', '.join(LAWS)}, found {self.law!r}")
+        if self.measures not in ANSWERS:
+            raise ConfigError(f"noise is measured for one of {', '.join(ANSWERS)}, found {self.measures!r}")
+        if self.level != "record":
+            raise ConfigError(f"sensitivities of this noise are those of one record, so its level is 'record', found "
+                              f"{self.level!r}; use Gaussian(clip=...) to hide all that a peer holds")
         bad = [u for u, size in enumerate(self.sensitivities) if not (size > 0 and math.isfinite(size))]
         if not self.sensitivities:
             raise ConfigError("give the sensitivity of every peer, found none")
@@ -78,6 +87,34 @@ class RecordNoise(Additive):
         """Standard deviation of the noise on each coordinate of the peer that needs most."""
         unit = {"gaussian": 1.0, "laplace": math.sqrt(2.0), "euclidean": math.sqrt(self.dim + 1.0)}[self.law]
         return unit * float(self.scales.max())
+
+    @property
+    def order(self) -> int:
+        """The norm of the sensitivities: L1 for Laplace noise, L2 for the others."""
+        return 1 if self.law == "laplace" else 2
+
+    def compared(self, task: Task) -> tuple[Hypothesis, ...]:
+        """The task derives its own sensitivities; the noise must have been measured by no smaller ones."""
+        remedy = "measure it on the task it is used on (gradient_noise, model_noise, loss_noise)"
+        if len(self.sensitivities) != task.peers:
+            raise PrivacyError(f"the noise was measured for {len(self.sensitivities)} peers, and the task has "
+                               f"{task.peers}; {remedy}")
+        if self.dim != task.dim:
+            raise PrivacyError(f"the noise was measured for rows of {self.dim} numbers, and the {self.measures} of a "
+                               f"peer has {task.dim}; {remedy}")
+        derived = task.sensitivities(self.measures, self.order)
+        short = np.flatnonzero(np.array(self.sensitivities) < np.array(derived.values))
+        if len(short):
+            mine, true = self.sensitivities[short[0]], derived.values[short[0]]
+            raise PrivacyError(f"one record can move the {self.measures} of peer {short[0]} by {true:.6g} "
+                               f"(L{self.order}), and the noise was measured for {mine:.6g}: for other records, bounds "
+                               f"or regularizers; {remedy}")
+        least, most = min(derived.values), max(derived.values)
+        much = f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}, peer by peer"
+        moved = f"one record moves the {self.measures} of a peer by at most {much} (L{self.order}), derived by the task"
+        return (Hypothesis(f"{moved}; the noise is measured by no less", checked=True),
+                *(Hypothesis(text, checked=True) for text in derived.checked),
+                *(Hypothesis(text, checked=False) for text in derived.assumed))
 
     def event(self) -> Event:
         if self.noise_multiplier == 0:
@@ -124,4 +161,5 @@ class RecordNoise(Additive):
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "sensitivities": list(self.sensitivities), "dim": self.dim, "law": self.law,
-                "noise_multiplier": self.noise_multiplier, "level": self.level, "lattice": self.lattice}
+                "noise_multiplier": self.noise_multiplier, "level": self.level, "lattice": self.lattice,
+                "measures": self.measures}

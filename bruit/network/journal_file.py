@@ -15,8 +15,9 @@ from pathlib import Path
 
 from bruit.errors import ConfigError, PrivacyError
 
-MARK, VERSION = 0x62727569, 2  # "brui", the number that says whose file it is; and its layout
+MARK, VERSION = 0x62727569, 3  # "brui", the number that says whose file it is; and its layout
 SECRET_BYTES = 16
+PRIVATE = frozenset({"records"})  # facts that are digests of private data: kept keyed by the secret, and never shown
 LAYOUT = f"""
 PRAGMA application_id = {MARK};
 PRAGMA user_version = {VERSION};
@@ -74,14 +75,20 @@ def told(path: Path) -> Iterator[None]:
         raise ConfigError(f"cannot write the journal {path}: {error.strerror or error}") from error
 
 
+def kept(name: str, value: str, secret: bytes) -> str:
+    """A fact as the journal keeps it: who has no secret (a copy has none) cannot compare a private one with guesses."""
+    return hashlib.blake2b(value.encode(), digest_size=16, key=secret).hexdigest() if name in PRIVATE else value
+
+
 def create(path: Path, run_id: str, facts: Mapping[str, str]) -> None:
     """Make the journal of a new run, with a fresh secret; it appears complete or not at all."""
 
     def fill(draft: sqlite3.Connection) -> None:
         draft.executescript(f"BEGIN; {LAYOUT}")
-        header = (("run_id", run_id), ("secret", os.urandom(SECRET_BYTES)))
-        draft.executemany("INSERT INTO header VALUES (?, ?)", header)
-        draft.executemany("INSERT INTO facts VALUES (?, ?)", sorted(facts.items()))
+        secret = os.urandom(SECRET_BYTES)
+        draft.executemany("INSERT INTO header VALUES (?, ?)", (("run_id", run_id), ("secret", secret)))
+        lines = [(name, kept(name, value, secret)) for name, value in sorted(facts.items())]
+        draft.executemany("INSERT INTO facts VALUES (?, ?)", lines)
         draft.execute("COMMIT")
 
     with contextlib.suppress(FileExistsError):  # another process was faster: its journal is opened, if it lets us
@@ -167,9 +174,9 @@ def check_same_run(connection: sqlite3.Connection, path: Path, run_id: str, fact
                           f"folder per run, and the address book and experiment this run began with")  # fmt: skip
     began: dict[str, str] = dict(connection.execute("SELECT name, value FROM facts"))
     for name in sorted(began.keys() | facts.keys()):
-        then, now = began.get(name, "none"), facts.get(name, "none")
+        then = began.get(name, "none")
+        now = kept(name, facts[name], header["secret"]) if name in facts else "none"
         if then != now:
-            raise PrivacyError(
-                f"the {name} changed since this run began (digest {then} in {path}, {now} now): refusing to go on, "
-                f"because the same noise would protect two different values"
-            )
+            how = f"the digest in {path} is another" if name in PRIVATE else f"digest {then} in {path}, {now} now"
+            raise PrivacyError(f"the {name} changed since this run began ({how}): refusing to go on, because the same "
+                               f"noise would protect two different values")  # fmt: skip

@@ -26,15 +26,16 @@ from bruit.experiment import Carry, run
 from bruit.graphs import Graph, ring
 from bruit.graphs.learn import Collaboration
 from bruit.mechanisms import Mechanism
-from bruit.mechanisms.record_noise import RecordNoise
 from bruit.noise_keys import hidden_digest, noise_of
 from bruit.personal.learn import Learned, learn_graph
+from bruit.personal.sensitivity import boosting_loss_sensitivities, loss_sensitivities
 from bruit.privacy.noise_source import NoiseSource
 from bruit.randomness import Replay
 from bruit.result import Run
-from bruit.tasks import Mean, Task
+from bruit.tasks import Mean, Personal, Sensitivities, Task
 from bruit.tasks.boosted import Boosted
 
+SIZES = "the numbers of records of the peers are public"
 LOSS_USE = 255  # the last use of a step: no model update draws there
 
 
@@ -56,6 +57,23 @@ class Noise:
     def __post_init__(self) -> None:
         if not self.ceiling > 0:
             raise ConfigError(f"losses are cut at a positive ceiling, found {self.ceiling}")
+        levels = sorted({one.level for one in (self.first, self.models, self.losses) if one is not None})
+        if len(levels) > 1:
+            raise PrivacyError(f"guarantees of different levels ({' and '.join(levels)}) do not compose; use one level "
+                               "throughout")
+
+
+@dataclass(frozen=True, eq=False)
+class Losses(Mean):
+    """Every peer's loss as the value it releases, and how far one record moves it; None: without bound."""
+
+    moved: Sensitivities | None = None
+
+    def sensitivities(self, answer: str, order: int) -> Sensitivities:
+        if answer != "loss":
+            raise PrivacyError(f"what is released here are losses, and the noise was measured for the {answer} of a "
+                               "peer; use loss_noise")
+        return super().sensitivities(answer, order) if self.moved is None else self.moved  # of one number: L1 is L2
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,20 +134,32 @@ def _graph(
 ) -> Learned:  # fmt: skip
     """The next weights, from the models as released and one more read of every peer's loss."""
     ids = np.arange(task.peers)
-    told = _judged(task).losses(ids, models, noise.ceiling)
-    kept = noise.losses
-    if isinstance(kept, RecordNoise):
-        kept = replace(kept, measures="model")  # behind this door the losses are the values
-    told_task = Mean(told[:, None])
-    public = digest(b"", "losses", last.public_digest(), None if kept is None else kept.describe(), noise.ceiling).hex()
+    said = _judged(task).losses(ids, models, noise.ceiling)
+    told = Losses(said[:, None], "losses", moved=_moved(algorithm, task, noise.ceiling))
+    kept = None if noise.losses is None else noise.losses.describe()
+    public = digest(b"", "losses", last.public_digest(), kept, noise.ceiling).hex()
     source = NoiseSource(f"the losses after {last.algorithm.name()}, seed {seed}, phase {last.phase}", public,
-                         hidden_digest(public, seed, told_task))
+                         hidden_digest(public, seed, told))
     last.noise |= {source}
-    door = TaskDoor(told_task, kept, noise_of(source, seed), last.ledger, last.phase)
+    door = TaskDoor(told, noise.losses, noise_of(source, seed), last.ledger, last.phase)
+    last.declared = tuple(dict.fromkeys((*last.declared, *door.declared)))
     step = np.full(task.peers, last.steps, np.int64)
     released = door.value(Address(ids, step, step, LOSS_USE))[:, 0]
     costs = per_peer("confidences", algorithm.confidences, task.peers, 1.0) * released
     return learn_graph(aim, models, costs, wakes=wakes, dice=Replay(seed), sampled=sampled, begin=begin, run=last.phase)
+
+
+def _moved(algorithm: Personalized | Boosting, task: Task, ceiling: float) -> Sensitivities | None:
+    """How far one record moves a loss: the ceiling or the ball of models says so (perso:PERSO-14)."""
+    if isinstance(task, Boosted) and isinstance(algorithm, Boosting):
+        radius = algorithm.radius
+        return Sensitivities(boosting_loss_sensitivities(task.sizes, radius), (
+            f"models lie in the ball |x|_1 <= {radius:g}, which the algorithm keeps",
+            "base predictions lie in [-1, 1]; larger ones are refused"), (SIZES,))
+    if isinstance(task, Personal) and isfinite(ceiling):
+        told = f"the loss of every record is cut to [0, {ceiling:g}], record by record, before they are averaged"
+        return Sensitivities(loss_sensitivities(task.sizes, ceiling), (told,), (SIZES,))
+    return None
 
 
 def _judged(task: Task) -> Judged:

@@ -17,7 +17,7 @@ from bruit.experiment import run
 from bruit.graphs import Graph
 from bruit.mechanisms import Mechanism
 from bruit.mechanisms.record_noise import RecordNoise
-from bruit.personal.sensitivity import gradient_sensitivities, model_sensitivities
+from bruit.personal.sensitivity import gradient_sensitivities, loss_sensitivities, model_sensitivities
 from bruit.personal.utility import allocate, expected_times
 from bruit.result import Run
 from bruit.tasks.linear import LinearTask
@@ -32,11 +32,16 @@ def gradient_noise(task: Personal | LinearTask, law: str = "gaussian") -> Record
     return RecordNoise(gradient_sensitivities(task, order), task.dim, law=law)
 
 
-def model_noise(task: Personal, law: str = "euclidean") -> RecordNoise:
+def model_noise(task: Personal | LinearTask, law: str = "euclidean") -> RecordNoise:
     """Noise on models fitted alone, measured by 2 L / (m_u mu_u), not yet calibrated (perso:PERSO-13)."""
     if law == "laplace":
         raise ConfigError("the sensitivity of a fitted model is known in L2; use 'euclidean' or 'gaussian' noise")
     return RecordNoise(model_sensitivities(task), task.dim, law=law, measures="model")
+
+
+def loss_noise(task: Personal, ceiling: float, law: str = "laplace") -> RecordNoise:
+    """Noise on losses cut at the ceiling, measured by B / m_u, not yet calibrated (perso:PERSO-14)."""
+    return RecordNoise(loss_sensitivities(task.sizes, ceiling), 1, law=law, measures="loss")
 
 
 @dataclass(frozen=True)

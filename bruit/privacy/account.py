@@ -460,7 +460,7 @@ class Accountant:
             np.fill_diagonal(pairs, np.nan)
             charge = Charge(pairs, charge.unit, charge.events, charge.counts, charge.rounding)
         real = (REAL,) if self.facts.ideal else ()
-        return _Answer(self.facts, charge, None, (door_hypothesis(self.facts), *real), why)
+        return _Answer(self.facts, charge, None, (door_hypothesis(self.facts), *self.facts.declared, *real), why)
 
     def losses(self, status: Status = "proven", progress: Progress | None = None) -> Array:
         """m[u, v]: loss of u in the view of v in local-DP units, diagonal nan; local DP if no theorem holds.

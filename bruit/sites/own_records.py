@@ -18,11 +18,13 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, LocalProtocolError
 from bruit.tasks import Logistic, Mean, Ridge, Softmax, Task
 from bruit.tasks.linear import LinearTask
+from bruit.tasks.public import Fact, said
 from bruit.tasks.records import Sample, pack
 from bruit.tasks.split import Split
 from bruit.tasks.task import Constants, Manifest
 from bruit.whole_files import write_whole
 
+PREPARED = Fact("columns, their centers and scales, classes and the bound on rows", "agreed")
 KINDS: dict[str, Any] = {"logistic": Logistic, "ridge": Ridge, "softmax": Softmax}
 
 
@@ -87,7 +89,8 @@ def write_share(task: Task, kind: str, peer: int, path: Path) -> None:
         real = part.weights[0] > 0
         columns |= {
             "features": part.features[0][real], "targets": part.targets[0][real],
-            "classes": np.array(records.classes, np.str_), "row_bound": np.float64(records.row_bound),
+            "classes": np.array(records.classes if task.classifies else (), np.str_),
+            "row_bound": np.float64(records.row_bound),
             "label_unit": np.float64(records.label_unit), "l2": np.float64(task.l2),
             "derivative_clip": np.float64(np.nan if task.derivative_clip is None else task.derivative_clip),
         }  # fmt: skip
@@ -124,7 +127,8 @@ def _linear(kind: str, columns: dict[str, Any]) -> Task:
     records = pack(
         columns["features"], columns["targets"], Split(np.arange(count), np.array([0, count])), held_out=held_out,
         classes=tuple(str(name) for name in columns["classes"]), row_bound=float(columns["row_bound"]),
-        label_unit=float(columns["label_unit"]), manifest={"data": {"name": "own records"}},
+        label_unit=float(columns["label_unit"]),
+        manifest={"data": {"name": "own records"}, "public": said((PREPARED,))},
     )  # fmt: skip
     clip = float(columns["derivative_clip"])
     task: Task = KINDS[kind](records, float(columns["l2"]), None if np.isnan(clip) else clip)

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,7 @@ from bruit.sklearn.noise import Wish
 from bruit.sklearn.privacy import Privacy
 from bruit.tasks import Records
 from bruit.tasks.linear import LinearTask
+from bruit.tasks.public import Fact, listed
 from bruit.trace import Trace
 
 
@@ -69,11 +70,16 @@ class PeerEstimator(BaseEstimator):  # type: ignore[misc]
     def _compiled(self, task: LinearTask) -> bool:
         """Whether the algorithm has a compiled path for this task."""
 
-    def _learn(self, X: Array, targets: Array, peers: Peers, kind: type[LinearTask], classes: int = 0) -> Self:
+    def _learn(self, X: Array, targets: Array, peers: Peers, kind: type[LinearTask],
+               classes: tuple[str, ...] = ()) -> Self:
         wish, seed = self._checked(), _seed(self.random_state)
         graph, holders = settle(self.graph, hold(peers, len(X), self.n_peers, seed))
         self._check_graph(graph, holders.labels)
-        records = replace(Records.of(self._rows(X), targets, holders.owners), classes=tuple(map(str, range(classes))))
+        records = replace(Records.of(self._rows(X), targets, holders.owners), classes=classes)
+        if len(classes) == 2:  # more are listed by the task
+            occur = Fact(f"the classes: {listed(classes)}", "private rows").describe()
+            facts = [*cast(list[object], records.manifest["public"]), occur]
+            records = replace(records, manifest={**records.manifest, "public": facts})
         if self.row_bound is not None:
             records = replace(records, row_bound=float(self.row_bound))
         task = kind(records, self.l2, self.derivative_clip)

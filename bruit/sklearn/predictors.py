@@ -27,10 +27,11 @@ class PeerClassifier(ClassifierMixin, PeerEstimator):  # type: ignore[misc]
         count = len(self.classes_)
         if count < 2:
             raise EstimatorError(f"all labels are {self.classes_.tolist()[0]!r}: one class leaves nothing to learn")
+        names = tuple(str(name) for name in self.classes_.tolist())
         if count == 2:
-            self._learn(rows, np.where(codes == 1, 1.0, -1.0), peers, Logistic)
+            self._learn(rows, np.where(codes == 1, 1.0, -1.0), peers, Logistic, names)
         else:
-            self._learn(rows, codes.astype(np.float64), peers, Softmax, count)
+            self._learn(rows, codes.astype(np.float64), peers, Softmax, names)
         self.coef_, self.intercept_ = self._parts(self._model)
         return self
 

@@ -8,6 +8,7 @@ from typing import Any
 from bruit.errors import PrivacyError
 from bruit.notebook_table import html_table
 from bruit.privacy.guarantee import Epsilon
+from bruit.report import public_facts
 from bruit.result import Run
 from bruit.sklearn.holders import Labels
 
@@ -43,6 +44,11 @@ class Privacy:
         """The largest epsilon of one peer in the view of another one."""
         return self.run.summary(self.delta).epsilons[0] if self.protected else inf
 
+    @property
+    def public(self) -> tuple[str, ...]:
+        """What is known of the rows besides the messages, and covered by no epsilon: counts, classes."""
+        return tuple(fact["fact"] for fact in public_facts(self.run) if fact["from"] == "private rows")
+
     def pair(self, of: Any, seen_by: Any) -> Epsilon:
         """What the peer `seen_by` could have learned about the peer `of` from the messages of the fit."""
         return self.run.epsilon(of=self._place(of), seen_by=self._place(seen_by), delta=self.delta)
@@ -61,9 +67,11 @@ class Privacy:
         if not self.protected:
             return "no privacy: no noise was added, so epsilon is infinite"
         about = f"privacy at {self.level} level, epsilon at delta = {self.delta:g}"
-        return "\n".join([about, *(f"  {who}: {value:.4g}" for who, value in self._rows())])
+        known = f"  covered by no epsilon: {'; '.join(self.public)}"
+        return "\n".join([about, *(f"  {who}: {value:.4g}" for who, value in self._rows()), known])
 
     def _repr_html_(self) -> str:
         if not self.protected:
             return html_table(str(self), [])
-        return html_table(f"epsilon at delta = {self.delta:g} ({self.level} level)", self._rows())
+        rows: list[tuple[str, object]] = [*self._rows(), ("covered by no epsilon", "; ".join(self.public))]
+        return html_table(f"epsilon at delta = {self.delta:g} ({self.level} level)", rows)

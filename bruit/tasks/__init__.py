@@ -11,7 +11,7 @@ from bruit.tasks.ridge import Ridge
 from bruit.tasks.softmax import Softmax
 from bruit.tasks.statistic import Statistic
 from bruit.tasks.stumps import Stumps
-from bruit.tasks.task import Constants, Task
+from bruit.tasks.task import Constants, Sensitivities, Task
 
-__all__ = ["Boosted", "Constants", "Logistic", "Mean", "Pairwise", "Personal", "Records", "Ridge", "Softmax",
-           "Statistic", "Stumps", "Task", "histogram"]
+__all__ = ["Boosted", "Constants", "Logistic", "Mean", "Pairwise", "Personal", "Records", "Ridge",
+           "Sensitivities", "Softmax", "Statistic", "Stumps", "Task", "histogram"]

@@ -119,7 +119,8 @@ class Boosted(Task):
     def describe(self) -> Manifest:
         sizes = self.sizes
         return {"task": "Boosted", "peers": self.peers, "dim": self.dim, "records": int(sizes.sum()),
-                "records_per_peer": [int(sizes.min()), int(sizes.max())], "records_sha256": self.records.sha256(),
+                "records_per_peer": [int(sizes.min()), int(sizes.max())],
+                "public": self.records.manifest.get("public", []),
                 "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
 
     def references(self) -> dict[str, float]:

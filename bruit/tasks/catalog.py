@@ -14,7 +14,8 @@ import numpy as np
 from bruit.arrays import Ints
 from bruit.errors import ConfigError
 from bruit.tasks.columns import is_missing, read_csv
-from bruit.tasks.table import Table, file_sha256, from_columns, make_table
+from bruit.tasks.public import NOTHING, Agreed, Fact
+from bruit.tasks.table import Table, file_sha256, from_columns, make_table, no_texts
 
 BUNDLED = {
     "breast_cancer": "569 tumors, 30 features, 2 classes (diagnostic set)",
@@ -66,8 +67,11 @@ def locate(name: str) -> Path | None:
     return next((folder / SHARED[name].file for folder in folders() if (folder / SHARED[name].file).is_file()), None)
 
 
-def load_bundled(name: str) -> Table:
-    """A set that comes with scikit-learn."""
+def load_bundled(name: str, agreed: Agreed = NOTHING) -> Table:
+    """A set that comes with scikit-learn, its classes with it."""
+    no_texts(name, agreed)
+    if agreed.classes:
+        raise ConfigError(f"{name} is bundled with its classes; leave classes out")
     from sklearn import datasets
 
     bunch = getattr(datasets, f"load_{name}")()
@@ -75,10 +79,10 @@ def load_bundled(name: str) -> Table:
     label_names = () if name == "diabetes" else tuple(str(text) for text in bunch.target_names)
     return make_table(name, features, np.asarray(bunch.target, dtype=np.float64), None,
                       feature_names=tuple(str(text) for text in bunch.feature_names), label_names=label_names,
-                      notes=("bundled with scikit-learn",))
+                      notes=("bundled with scikit-learn",), classes_from="agreed")
 
 
-def load_shared(name: str, label: str | None = None, owner: str | None = None) -> Table:
+def load_shared(name: str, label: str | None = None, owner: str | None = None, agreed: Agreed = NOTHING) -> Table:
     """A set of the data folder; label may name another column of a CSV set (regression on houses, say)."""
     known, path = SHARED[name], locate(name)
     if path is None:
@@ -88,12 +92,16 @@ def load_shared(name: str, label: str | None = None, owner: str | None = None) -
     if isinstance(known, ArraySet):
         if label is not None or owner is not None:
             raise ConfigError(f"{name} has a fixed label and owner; leave label and owner out")
+        no_texts(name, agreed)
+        if agreed.classes:
+            raise ConfigError(f"{name} has fixed classes; leave classes out")
         return known.read(path)
-    return _read(name, known, path, label, owner)
+    return _read(name, known, path, label, owner, agreed)
 
 
-def _read(name: str, known: CsvSet, path: Path, label: str | None, owner: str | None) -> Table:
+def _read(name: str, known: CsvSet, path: Path, label: str | None, owner: str | None, agreed: Agreed) -> Table:
     columns, notes = read_csv(path), known.notes
+    facts: tuple[Fact, ...] = ()
     chosen = label or known.label
     columns.of(chosen)
     dropped = frozenset(known.drop) | ({known.label} if chosen != known.label else frozenset())
@@ -103,10 +111,12 @@ def _read(name: str, known: CsvSet, path: Path, label: str | None, owner: str | 
     if known.drop_missing_rows:
         before = len(columns.lines)
         columns = columns.where(lambda row: not any(is_missing(cell) for cell in row))
-        notes = (*notes, f"{before - len(columns.lines)} of {before} records with missing values left out")
+        left = f"{before - len(columns.lines)} of {before} records with missing values left out"
+        notes, facts = (*notes, left), (Fact(left, "private rows"),)
     return from_columns(columns, name, chosen, owner or known.owner, file_sha256(path),
                         categories=frozenset(known.categories) - {chosen},
-                        threshold=known.threshold if chosen == known.label else None, notes=notes)
+                        threshold=known.threshold if chosen == known.label else None, notes=notes, facts=facts,
+                        agreed=agreed)
 
 
 def _computer_buyers(path: Path) -> Table:
@@ -130,7 +140,7 @@ def _har(path: Path) -> Table:
         names = tuple(str(text) for text in archive["feature_names"])
     activities = ("walking", "upstairs", "downstairs", "sitting", "standing", "laying")
     return make_table("har", features, labels, _numbered(users), feature_names=names, label_names=activities,
-                      owner_names=_texts(users), file_digest=file_sha256(path),
+                      owner_names=_texts(users), file_digest=file_sha256(path), classes_from="agreed",
                       notes=("the 561 features are recomputed from the raw signals, not those of the UCI file",
                              "features were scaled to [-1, 1] over all users by the makers of the file"))
 

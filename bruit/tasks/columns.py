@@ -2,7 +2,7 @@
 
 import csv
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
@@ -112,39 +112,55 @@ def numbers(columns: Columns, name: str) -> Array | None:
                       "column holds numbers; fill it or remove the row")
 
 
-def codes(columns: Columns, name: str) -> Codes:
-    """A column of text, numbered in sorted order; 1 and 1.0 are the same text."""
+def codes(columns: Columns, name: str, agreed: Sequence[str] = ()) -> Codes:
+    """A column of text, numbered in sorted order or as agreed; 1 and 1.0 are the same text."""
     columns.refuse(name, frozenset({""}))
-    written = {cell: cell if np.isnan(_number(cell)) else f"{_number(cell):g}" for cell in set(columns.of(name))}
-    names = sorted(set(written.values()))
-    place = {cell: names.index(text) for cell, text in written.items()}
-    return Codes(np.array([place[cell] for cell in columns.of(name)], dtype=np.float64), tuple(names))
+    written = {cell: spelled(cell) for cell in set(columns.of(name))}
+    names = [spelled(text) for text in agreed] or sorted(set(written.values()))
+    place = {text: number for number, text in enumerate(names)}
+    cells = columns.of(name)
+    if agreed:
+        row = next((i for i, cell in enumerate(cells) if written[cell] not in place), None)
+        if row is not None:
+            raise ConfigError(f"{columns.file} row {row} (line {columns.lines[row]}), column {name!r} holds "
+                              f"{cells[row]!r}, which is none of the agreed values{nearest(cells[row], tuple(names))}")
+    return Codes(np.array([place[written[cell]] for cell in cells], dtype=np.float64), tuple(names))
 
 
-def encode(columns: Columns, categories: frozenset[str]) -> tuple[Array, tuple[str, ...], list[str]]:
+def encode(columns: Columns, categories: frozenset[str],
+           vocabulary: Mapping[str, Sequence[str]]) -> tuple[Array, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """All columns as features: numbers as they are, text (and the named categories) as one 0/1 column a value.
 
-    Returns the features, their names, and the names of the columns that were one-hot encoded.
+    Returns the features, their names, and the values of the columns that were one-hot encoded.
     """
     parts: list[Array] = []
     names: list[str] = []
-    encoded: list[str] = []
+    encoded: dict[str, tuple[str, ...]] = {}
+    strange = next((name for name in vocabulary if name not in columns.names), None)
+    if strange is not None:
+        raise ConfigError(f"the agreed vocabulary is of a column {strange!r}, which {columns.file} does not have among "
+                          f"its features{nearest(strange, columns.names)}")
     for name in columns.names:
-        values = None if name in categories else numbers(columns, name)
+        values = None if name in categories or name in vocabulary else numbers(columns, name)
         if values is not None:
             parts.append(values[:, None])
             names.append(name)
             continue
-        coded = codes(columns, name)
+        coded = codes(columns, name, vocabulary.get(name, ()))
         if len(coded.names) > MOST_CATEGORIES:
             raise ConfigError(f"{columns.file} column {name!r} holds {len(coded.names)} different texts; a category "
                               f"may have {MOST_CATEGORIES}: remove the column or turn it into numbers")
         parts.append((coded.codes[:, None] == np.arange(len(coded.names))).astype(np.float64))
         names.extend(f"{name}={value}" for value in coded.names)
-        encoded.append(name)
+        encoded[name] = coded.names
     if not parts:
         raise ConfigError(f"{columns.file} has no feature column beside label and owner")
     return np.concatenate(parts, axis=1), tuple(names), encoded
+
+
+def spelled(cell: str) -> str:
+    """A value as all its spellings are written: 1 and 1.0 are one value."""
+    return cell if np.isnan(_number(cell)) else f"{_number(cell):g}"
 
 
 def _text(path: Path) -> str:

@@ -12,13 +12,15 @@ import numpy as np
 from bruit.errors import ConfigError
 from bruit.tasks import catalog
 from bruit.tasks.columns import nearest, read_csv
+from bruit.tasks.public import NOTHING, Agreed
 from bruit.tasks.table import (
     LABEL_NAMES,
     OWNER_NAMES,
     Table,
-    file_sha256,
+    agreed_codes,
     from_columns,
     make_table,
+    no_texts,
     number_owners,
     the_one,
 )
@@ -26,23 +28,23 @@ from bruit.tasks.table import (
 FEATURE_NAMES = ("features", "X", "x")
 
 
-def load(name_or_path: str, label: str | None = None, owner: str | None = None) -> Table:
+def load(name_or_path: str, label: str | None = None, owner: str | None = None, agreed: Agreed = NOTHING) -> Table:
     """The table a name or a path means; label and owner name columns (arrays in an NPZ file)."""
     if name_or_path in catalog.BUNDLED:
         if label is not None or owner is not None:
             raise ConfigError(f"{name_or_path} is bundled with its label and has no owner; leave label and owner out")
-        return catalog.load_bundled(name_or_path)
+        return catalog.load_bundled(name_or_path, agreed)
     if name_or_path in catalog.SHARED:
-        return catalog.load_shared(name_or_path, label, owner)
+        return catalog.load_shared(name_or_path, label, owner, agreed)
     path = Path(name_or_path)
     if not path.suffix and len(path.parts) == 1 and not path.exists():
         raise ConfigError(f"no data set is called {name_or_path!r}{nearest(name_or_path, tuple(catalog.catalog()))}")
     if not path.is_file():
         raise ConfigError(f"there is no file {name_or_path}; give the path of a CSV or NPZ file, or a known name")
     if path.name.endswith((".csv", ".csv.gz")):
-        return from_columns(read_csv(path), path.name, label, owner, file_sha256(path))
+        return from_columns(read_csv(path), path.name, label, owner, agreed=agreed)
     if path.suffix == ".npz":
-        return _load_npz(path, label, owner)
+        return _load_npz(path, label, owner, agreed)
     raise ConfigError(f"{path.name} is neither .csv, .csv.gz nor .npz; convert it to one of these")
 
 
@@ -51,7 +53,7 @@ def bundled() -> dict[str, str]:
     return dict(catalog.BUNDLED)
 
 
-def _load_npz(path: Path, label: str | None, owner: str | None) -> Table:
+def _load_npz(path: Path, label: str | None, owner: str | None, agreed: Agreed) -> Table:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: np.asarray(archive[key]) for key in archive.files}
@@ -64,10 +66,11 @@ def _load_npz(path: Path, label: str | None, owner: str | None) -> Table:
             raise ConfigError(f"{path.name} has no array {key!r}{nearest(key, keys)}")
     features = arrays[the_one(path.name, keys, FEATURE_NAMES, "features")]
     owner = owner or next((word for word in OWNER_NAMES if word in arrays), None)
-    return _npz_table(path, features, arrays[label], None if owner is None else arrays[owner])
+    return _npz_table(path, label, features, arrays[label], None if owner is None else arrays[owner], agreed)
 
 
-def _npz_table(path: Path, raw: np.ndarray, marks: np.ndarray, holders: np.ndarray | None) -> Table:
+def _npz_table(path: Path, label: str, raw: np.ndarray, marks: np.ndarray, holders: np.ndarray | None,
+               agreed: Agreed) -> Table:
     if raw.ndim < 2 or marks.shape != (len(raw),) or (holders is not None and holders.shape != (len(raw),)):
         raise ConfigError(f"{path.name}: features are {raw.shape}, labels {marks.shape}"
                           + ("" if holders is None else f", owners {holders.shape}")
@@ -79,8 +82,11 @@ def _npz_table(path: Path, raw: np.ndarray, marks: np.ndarray, holders: np.ndarr
     if len(bad):
         row, column = bad[0]
         raise ConfigError(f"{path.name} row {row}, column {column} is no finite number; fill it or remove the row")
+    no_texts(path.name, agreed)
     label_names: tuple[str, ...] = ()
-    if marks.dtype.kind in "buif":
+    if agreed.classes:
+        labels, label_names = agreed_codes(path.name, [str(mark) for mark in marks.tolist()], agreed.classes)
+    elif marks.dtype.kind in "buif":
         labels = marks.astype(np.float64)
     else:
         texts, found = np.unique(marks.astype(np.str_), return_inverse=True)
@@ -91,4 +97,4 @@ def _npz_table(path: Path, raw: np.ndarray, marks: np.ndarray, holders: np.ndarr
     owners, owner_names = (None, ()) if holders is None else number_owners(tuple(holders.astype(np.str_).tolist()))
     names = tuple(f"x{i}" for i in range(features.shape[1]))
     return make_table(path.name, features, labels, owners, feature_names=names, label_names=label_names,
-                      owner_names=owner_names, file_digest=file_sha256(path))
+                      owner_names=owner_names, label=label, classes_from="agreed" if agreed.classes else "private rows")

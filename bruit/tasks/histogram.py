@@ -9,9 +9,11 @@ from bruit.arrays import Ints
 from bruit.errors import ConfigError
 from bruit.tasks.data import load
 from bruit.tasks.mean import Mean
+from bruit.tasks.public import NOTHING, Agreed, Fact
 
 
-def histogram(peers: int, values: int = 2, data: str | None = None, label: str | None = None, seed: int = 0) -> Mean:
+def histogram(peers: int, values: int = 2, data: str | None = None, label: str | None = None, seed: int = 0,
+              agreed: Agreed = NOTHING) -> Mean:
     """One of several values a peer: labels of as many records of a data set, or drawn, small ones more often.
 
     Without data, value floor(L u^2) for u uniform in [0, 1]; with data, `values` is the number of its labels.
@@ -21,15 +23,17 @@ def histogram(peers: int, values: int = 2, data: str | None = None, label: str |
             raise ConfigError(f"a histogram counts 2 values or more, found {values}; say how many with task.dim")
         drawn = np.abs(Mean.uniform(peers, 1, seed).values[:, 0])
         return _rows(np.minimum((values * drawn**2).astype(np.int64), values - 1), values, f"{values} values, drawn")
-    table = load(data, label)
-    found, chosen = np.unique(table.labels, return_inverse=True)
+    table = load(data, label, agreed=agreed)
+    found = table.label_values()
+    chosen = np.searchsorted(found, table.labels)
     if len(chosen) < peers:
         raise ConfigError(f"{table.name} has {len(chosen)} records for {peers} peers; each holds one label")
     if not 2 <= len(found) <= 1000:
         raise ConfigError(f"{table.name} has {len(found)} different labels; a histogram counts 2 to 1000 values")
     some = np.argsort(Mean.uniform(len(chosen), 1, seed).values[:, 0], kind="stable")[:peers]
-    return _rows(chosen.astype(np.int64)[some], len(found), f"labels of {table.name}")
+    fact = table.classes_fact([table.label_text(value) for value in found])
+    return _rows(chosen.astype(np.int64)[some], len(found), f"labels of {table.name}", fact)
 
 
-def _rows(chosen: Ints, values: int, name: str) -> Mean:
-    return Mean(np.eye(values)[chosen], name)
+def _rows(chosen: Ints, values: int, name: str, *facts: Fact) -> Mean:
+    return Mean(np.eye(values)[chosen], name, facts)

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from bruit.tasks.data import load
 from bruit.tasks.loss import Loss
 from bruit.tasks.newton import TOLERANCE
 from bruit.tasks.preparation import Preparation, prepare
+from bruit.tasks.public import NOTHING, Agreed, Fact, listed
 from bruit.tasks.records import Part, Records, Sample
+from bruit.tasks.sensitivity import linear_sensitivities
 from bruit.tasks.table import Table
-from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.task import Constants, Manifest, Sensitivities, Task
 
 # Regularizer of the observers' references, on the sum over a peer's records: weak, only there to make them unique.
 REFERENCE_PENALTY = 1e-2
@@ -38,6 +40,7 @@ class LinearTask(Task):
     records: Records
     l2: float = 0.0
     derivative_clip: float | None = None
+    classifies: ClassVar[bool] = True  # whether targets are classes, whose names are public, or private numbers
 
     def __post_init__(self) -> None:
         if not (isfinite(self.l2) and self.l2 >= 0):
@@ -50,21 +53,25 @@ class LinearTask(Task):
     def load(cls, data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *,
              standardize: str = "public", rows: str = "unit", test: float = 0.2, label: str | None = None,
              owner: str | None = None, l2: float = 0.0, derivative_clip: float | None = None,
-             components: int | None = None) -> Self:
+             components: int | None = None, agreed: Agreed = NOTHING) -> Self:
         """A named set or a user's CSV or NPZ file, dealt to peers.
 
         data: a name (`bruit.tasks.data.catalog()`) or a path; label and owner name its columns.
         split: iid, owner, dirichlet:CONCENTRATION, sized:LOW:HIGH, replicate:SIZE.
-        test: the share of records held out first. It belongs to no peer and is declared public.
-        standardize: "public" centers and scales columns by the statistics of that public part, "none" leaves them.
+        test: the share of records held out first. It belongs to no peer and is declared public. With split="owner" it
+        is the share of owners, whose rows are then all public.
+        standardize: "public" centers and scales columns by the statistics of that public part, "agreed" by the
+        constants in agreed.scales, "none" leaves them.
+        agreed: classes, vocabularies, scales and public owners that were agreed on without looking at the rows; what is
+        not agreed on is read off the rows and listed as public (`describe()["public"]`).
         components: keep only the first principal directions of the public part, found without its labels; private
         noise grows with the number of columns.
         rows: "unit" divides each record, intercept included, by its norm; "none" leaves it, and no Lipschitz
         constant is declared.
         """
-        table = load(data, label, owner)
+        table = load(data, label, owner, agreed)
         targets, classes, note = cls._encode(table)
-        choices = Preparation(peers, split, seed, standardize, rows, test, components)
+        choices = Preparation(peers, split, seed, standardize, rows, test, components, agreed)
         return cls(prepare(table, targets, classes, note, choices), l2, derivative_clip)
 
     @property
@@ -139,12 +146,21 @@ class LinearTask(Task):
         largest = max(float(np.einsum("kmp,kmp->km", b.features, b.features).max()) for b in self.records.blocks)
         return Constants(inf, loss.smoothness * largest + self.l2, self.l2, "records")
 
+    def sensitivities(self, answer: str, order: int) -> Sensitivities:
+        """2 L / m for gradients, 2 L / (m l2) for models fitted alone (perso:DP-7, PERSO-13)."""
+        strength = np.full(self.peers, self.l2)
+        return linear_sensitivities(answer, order, self.constants(), self.records, strength, self.outputs)
+
     def describe(self) -> Manifest:
-        sizes = self.records.sizes
+        sizes, manifest = self.records.sizes, self.records.manifest
+        if self.outputs > 1 and self.records.classes_from == "private rows":
+            occur = Fact(f"the classes: {listed(self.records.classes)}", "private rows")
+            manifest = {**manifest, "public": [*cast(list[object], manifest.get("public", [])), occur.describe()]}
         return {"task": type(self).__name__, "peers": self.peers, "dim": self.dim, "l2": self.l2,
                 "derivative_clip": self.derivative_clip, "records": int(sizes.sum()),
-                "records_per_peer": [int(sizes.min()), int(sizes.max())], "classes": list(self.records.classes),
-                "records_sha256": self.records.sha256(), **self.records.manifest}
+                "records_per_peer": [int(sizes.min()), int(sizes.max())],
+                "classes": list(self.records.classes) if self.classifies else [],
+                "row_bound": self.records.row_bound if isfinite(self.records.row_bound) else None, **manifest}
 
     def references(self) -> dict[str, float]:
         """The metric of models fitted by each peer alone, and of one model fitted on all records in one place.

@@ -81,7 +81,7 @@ class Logistic(LinearTask):
 
     @classmethod
     def _encode(cls, table: Table) -> tuple[Array, tuple[str, ...], str]:
-        values = np.unique(table.labels)
+        values = table.label_values()
         if len(values) == 2:
             names = tuple(table.label_text(value) for value in values)
             return np.where(table.labels == values[1], 1.0, -1.0), names, f"labels: {names[0]} = -1, {names[1]} = 1"

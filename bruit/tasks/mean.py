@@ -5,7 +5,6 @@
 Smooth and strongly convex with constant 1; not Lipschitz: a private run clips the values at the door.
 """
 
-import hashlib
 from dataclasses import dataclass
 from math import inf, isfinite
 
@@ -13,15 +12,17 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.public import Fact, said
 from bruit.tasks.task import Constants, Manifest, Task
 
 
 @dataclass(frozen=True, eq=False)
 class Mean(Task):
-    """Values (n, d), one row a peer; `name` says in the manifest where they come from."""
+    """Values (n, d), one row a peer; `name` says in the manifest where they come from, `facts` what else all know."""
 
     values: Array
     name: str = "values"
+    facts: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or 0 in self.values.shape:
@@ -97,9 +98,9 @@ class Mean(Task):
         return Constants(inf, 1.0, 1.0, "declared")
 
     def describe(self) -> Manifest:
-        digest = hashlib.sha256(np.ascontiguousarray(self.values).data).hexdigest()
-        return {"task": "Mean", "peers": self.peers, "dim": self.dim, "data": {"name": self.name, "sha256": digest},
-                "public": ["the number of peers and the length of their values"]}
+        shape = Fact(f"the number of peers, {self.peers}, and the length of their values, {self.dim}", "agreed")
+        return {"task": "Mean", "peers": self.peers, "dim": self.dim, "data": {"name": self.name},
+                "public": said((shape, *self.facts))}
 
     def references(self) -> dict[str, float]:
         """Alone, a peer only knows its own value; in one place, the mean is exact."""

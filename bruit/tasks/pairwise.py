@@ -19,7 +19,8 @@ from bruit.tasks.data import load
 from bruit.tasks.pair_losses import PairLoss, ScoreLoss, named_loss, some
 from bruit.tasks.points import Points
 from bruit.tasks.preparation import Preparation, prepare
-from bruit.tasks.records import Records
+from bruit.tasks.public import NOTHING, Agreed, counts, said
+from bruit.tasks.records import Records, refuse_long_rows
 from bruit.tasks.table import Table
 from bruit.tasks.task import Constants, Manifest, Task
 
@@ -42,6 +43,7 @@ class Pairwise(Task):
     def __post_init__(self) -> None:
         if self.points.columns < 2:
             raise ConfigError(f"a labeled point has features and a label last, found {self.points.columns} numbers")
+        refuse_long_rows(self.points.rows[:, :-1], self.points.owners, self.row_bound)
         self.loss.check(self.points.rows[:, -1])
         if self.held_out is not None:
             self.loss.check(self.held_out[:, -1])
@@ -58,15 +60,16 @@ class Pairwise(Task):
     @staticmethod
     def load(data: str, loss: str = "auc", peers: int | None = None, split: str = "iid", seed: int = 0, *,
              standardize: str = "public", rows: str = "unit", test: float = 0.2, label: str | None = None,
-             owner: str | None = None, components: int | None = None, bins: int | None = None) -> Pairwise:
+             owner: str | None = None, components: int | None = None, bins: int | None = None,
+             agreed: Agreed = NOTHING) -> Pairwise:
         """A named set or a user's file, dealt to peers as for other tasks.
 
         bins: peers show the nearest of so many points, found by k-means on the public part, a share for each label.
         """
-        table, chosen = load(data, label, owner), named_loss(loss)
+        table, chosen = load(data, label, owner, agreed), named_loss(loss)
         targets, classes, note = _encode(table, chosen)
         records = prepare(table, targets, classes, note,
-                          Preparation(peers, split, seed, standardize, rows, test, components))  # fmt: skip
+                          Preparation(peers, split, seed, standardize, rows, test, components, agreed))  # fmt: skip
         points = _points(records)
         public = None
         if records.held_out is not None:
@@ -148,7 +151,8 @@ class Pairwise(Task):
     def describe(self) -> Manifest:
         shown = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
         return {"task": "Pairwise", "loss": self.loss.name, "peers": self.peers, "dim": self.dim,
-                "points": len(self.points.rows), "points_sha256": self.points.sha256(), **shown, **self.manifest}
+                "points": len(self.points.rows), **shown,
+                "public": said((counts(np.bincount(self.points.owners), "points"),)), **self.manifest}
 
     def references(self) -> dict[str, float]:
         """Alone, a peer of one class learns nothing: the model 0. In one place: F minimized on at most 1000 points."""
@@ -193,7 +197,7 @@ def _encode(table: Table, loss: PairLoss) -> tuple[Array, tuple[str, ...], str]:
 
     if isinstance(loss, ScoreLoss) and not loss.hinge:
         return Logistic._encode(table)
-    values = np.unique(table.labels)
+    values = table.label_values()
     names = tuple(table.label_text(value) for value in values) if len(values) <= GRADED else ()
     return table.labels, names, "labels: in the order of their numbers" if isinstance(loss, ScoreLoss) else "labels"
 

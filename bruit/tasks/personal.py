@@ -16,7 +16,8 @@ from bruit.errors import ConfigError
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.newton import TOLERANCE
 from bruit.tasks.records import Records
-from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.sensitivity import linear_sensitivities
+from bruit.tasks.task import Constants, Manifest, Sensitivities, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,12 @@ class Personal(Task):
         known = self.shared.constants()
         return Constants(known.lipschitz, known.smoothness + float(self.ridge.max()),
                          known.strong_convexity + float(self.ridge.min()), known.source)
+
+    def sensitivities(self, answer: str, order: int) -> Sensitivities:
+        """2 L / m_u for gradients, 2 L / (m_u (l2 + ridge_u)) for models fitted alone (perso:PERSO-9, 10, 13)."""
+        strength = self._strength(np.arange(self.peers))
+        return linear_sensitivities(answer, order, self.shared.constants(), self.shared.records, strength,
+                                    self.shared.outputs)
 
     def describe(self) -> Manifest:
         return {**self.shared.describe(), "task": f"Personal {type(self.shared).__name__}",

@@ -1,16 +1,21 @@
 """Preparation: from a table to peers' records, with every use of data declared.
 
-Order: (1) hold out the public test part, (2) center and scale columns by the statistics of that part only, (3) keep
-its principal components if asked to, (4) append an intercept, (5) divide each row by its norm, (6) deal the other
-records to peers. No statistic of any peer's records is used; what is public is written in the manifest in words.
+Order: (1) hold out the public part, (2) center and scale columns by the statistics of that part only, or by agreed
+constants, (3) keep its principal components if asked to, (4) append an intercept, (5) divide each row by its norm,
+(6) deal the other records to peers. Where peers are owners, the public part is whole owners, who have no epsilon: a
+part of everybody's rows would be outside of an epsilon that speaks of all of them. What everybody knows is in the
+manifest, fact by fact, with what is read off private rows said so.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.columns import nearest
+from bruit.tasks.public import Agreed, Fact, counts, listed, said
 from bruit.tasks.records import Records, Sample, finish_rows, pack
 from bruit.tasks.split import Split, parse
 from bruit.tasks.table import Table
@@ -18,6 +23,7 @@ from bruit.tasks.task import Manifest
 
 # Standardized numbers are clipped here, so that a column almost constant in the public part cannot blow up elsewhere.
 STANDARD_LIMIT = 10.0
+STANDARDS = ("public", "agreed", "none")
 
 
 @dataclass(frozen=True)
@@ -31,19 +37,23 @@ class Preparation:
     rows: str
     test: float
     components: int | None = None
+    agreed: Agreed = field(default_factory=Agreed)
 
 
 def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, choices: Preparation) -> Records:
     """The records of every peer, and the public part."""
     _check(choices)
-    by_owner = choices.split == "owner" and table.owners is not None
-    strata = table.owners if by_owner else (targets if classes else np.zeros(len(targets)))
-    public = _held_out(np.asarray(strata), choices.test, choices.seed)
+    public, facts = _public(table, targets if classes else np.zeros(len(targets)), choices)
     features, unit = table.features, 1.0
     if choices.standardize == "public":
         features = _standardize(features, public)
         if not classes:
             targets, unit = _standardize(targets[:, None], public)[:, 0], _scale(targets[public])
+    if choices.standardize == "agreed":
+        features = _by_agreement(table, choices.agreed)
+        if not classes and table.label in choices.agreed.scales:
+            center, unit = choices.agreed.scales[table.label]
+            targets = np.clip((targets - center) / unit, -STANDARD_LIMIT, STANDARD_LIMIT)
     if choices.components is not None:
         features = _project(features, public, choices.components)
     ready, bound = finish_rows(features, choices.rows, intercept=True)
@@ -51,26 +61,76 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
     owners = None if table.owners is None else table.owners[mine]
     dealt = parse(choices.split, targets[mine], owners, choices.peers, choices.seed)
     held_out = Sample(ready[public], targets[public]) if public.any() else None
-    manifest = _manifest(table, choices, note, int(public.sum()), len(mine) - len(np.unique(dealt.rows)))
+    facts += _known(table, choices, classes, note, dealt)
+    manifest = _manifest(table, choices, public, len(mine) - len(np.unique(dealt.rows)), facts)
     return pack(ready, targets, Split(mine[dealt.rows], dealt.starts), held_out=held_out, classes=classes,
                 row_bound=bound, label_unit=unit, manifest=manifest)
 
 
 def _check(choices: Preparation) -> None:
-    if choices.standardize not in ("public", "none"):
+    if choices.standardize not in STANDARDS:
         raise ConfigError(f"standardize={choices.standardize!r} is not known; use 'public' (statistics of the held-out "
-                          "part, which belongs to no peer) or 'none'")
+                          "part, which belongs to no peer), 'agreed' (constants you give in scales) or 'none'")
+    if (choices.standardize == "agreed") != bool(choices.agreed.scales):
+        raise ConfigError("agreed scales and standardize='agreed' belong together; give both, or none")
     if choices.components is not None and choices.standardize != "public":
         raise ConfigError("components are those of the standardized public part; use standardize='public' with them")
     if not 0 <= choices.test < 1:
         raise ConfigError(f"test is {choices.test}; it is the share of records held out, 0 <= test < 1")
-    if choices.standardize == "public" and choices.test == 0:
+    if choices.standardize == "public" and choices.test == 0 and not choices.agreed.public:
         raise ConfigError("standardize='public' takes its statistics from the held-out part, but test is 0; "
-                          "hold out some records or use standardize='none'")
+                          "hold out some records, or use standardize='agreed' or 'none'")
 
 
-def _held_out(strata: Array | Ints, share: float, seed: int) -> Bools:
-    """A share of every stratum (class, or owner), by an explicit seed; at least two records in all unless share = 0."""
+def _public(table: Table, strata: Array, choices: Preparation) -> tuple[Bools, tuple[Fact, ...]]:
+    """The rows that are public, and a word on whose they are."""
+    if choices.agreed.public:
+        return _of_owners(table, _named(table, choices.agreed.public), choices, "named")
+    if choices.split == "owner" and table.owners is not None:
+        return _of_owners(table, _drawn_owners(table, choices), choices, "drawn")
+    public = _held_out(strata, choices.test, choices.seed)
+    told = f"the {int(public.sum())} held-out records: they belong to no peer and are used for evaluation"
+    if table.owners is not None and public.any():
+        told += "; their owners may own rows of peers as well, so no epsilon speaks of an owner"
+    return public, (Fact(told, "public rows"),) if public.any() else ()
+
+
+def _named(table: Table, names: Sequence[str]) -> Ints:
+    if table.owners is None:
+        raise ConfigError(f"public names the owner {names[0]!r}, but this data has no owner column; name it in owner")
+    strange = next((name for name in names if name not in table.owner_names), None)
+    if strange is not None:
+        raise ConfigError(f"public names the owner {strange!r}, who owns nothing here"
+                          f"{nearest(strange, table.owner_names)}")
+    return np.array([table.owner_names.index(name) for name in dict.fromkeys(names)], dtype=np.int64)
+
+
+def _drawn_owners(table: Table, choices: Preparation) -> Ints:
+    """A share of the owners, at least one, by an explicit seed: whose rows they are does not depend on any row."""
+    count = len(table.owner_names)
+    wanted = 0 if choices.test == 0 else min(max(1, round(choices.test * count)), count - 1)
+    return np.sort(np.random.default_rng([choices.seed, 2]).permutation(count)[:wanted])
+
+
+def _of_owners(table: Table, chosen: Ints, choices: Preparation, how: str) -> tuple[Bools, tuple[Fact, ...]]:
+    """All rows of these owners, who take no part."""
+    public = np.isin(np.asarray(table.owners), chosen)
+    left = len(table.owner_names) - len(chosen)
+    if choices.split == "owner" and choices.peers is not None and choices.peers > left and len(chosen):
+        raise ConfigError(f"{choices.peers} peers were asked for, but of the {left + len(chosen)} owners {len(chosen)} "
+                          f"are public (their rows are all held out), which leaves {left}; ask for {left} peers, or "
+                          "hold nobody out: test = 0 with standardize = \"agreed\" or \"none\"")
+    if not len(chosen):
+        return public, ()
+    if public.sum() < 2:
+        raise ConfigError("the public owners hold 1 record, and at least 2 are needed: name more owners, or raise test")
+    names = listed([table.owner_names[owner] for owner in chosen.tolist()])
+    return public, (Fact(f"all {int(public.sum())} records of the {how} owners {names}: they take no part, and no "
+                         "epsilon is about them", "public rows"),)
+
+
+def _held_out(strata: Array, share: float, seed: int) -> Bools:
+    """A share of every stratum (class), by an explicit seed; at least two records in all unless share = 0."""
     generator = np.random.default_rng([seed, 2])
     public = np.zeros(len(strata), dtype=np.bool_)
     for stratum in np.unique(strata):
@@ -104,17 +164,53 @@ def _scale(column: Array) -> float:
     return spread if spread > 1e-12 * max(1.0, float(np.abs(column).max())) else 1.0
 
 
-def _manifest(table: Table, choices: Preparation, note: str, public: int, unused: int) -> Manifest:
-    words = [f"the {public} held-out records: they belong to no peer and are used for evaluation"] if public else []
+def _by_agreement(table: Table, agreed: Agreed) -> Array:
+    """Columns of numbers by their agreed constants; columns of 0 and 1 that stand for a text stay as they are."""
+    coded = tuple(f"{column}=" for column in table.texts)
+    features = table.features.copy()
+    strange = next((name for name in agreed.scales if name not in (*table.feature_names, table.label)), None)
+    if strange is not None:
+        raise ConfigError(f"the agreed scale is of a column {strange!r}, which {table.name} does not have"
+                          f"{nearest(strange, table.feature_names)}")
+    for place, name in enumerate(table.feature_names):
+        if name not in agreed.scales and not name.startswith(coded):
+            raise ConfigError(f"the column {name!r} has no agreed scale; add {name} = [center, scale] to scales")
+        if name in agreed.scales:
+            center, scale = agreed.scales[name]
+            features[:, place] = np.clip((features[:, place] - center) / scale, -STANDARD_LIMIT, STANDARD_LIMIT)
+    return features
+
+
+def _known(table: Table, choices: Preparation, classes: tuple[str, ...], note: str, dealt: Split) -> tuple[Fact, ...]:
+    """What everybody knows besides the public part."""
+    facts = list(table.facts)
+    limit = f"standardized numbers are clipped to [-{STANDARD_LIMIT:g}, {STANDARD_LIMIT:g}]"
     if choices.standardize == "public":
-        words.append("column means and scales: those of the held-out records, of no peer's; standardized numbers are "
-                     f"clipped to [-{STANDARD_LIMIT:g}, {STANDARD_LIMIT:g}]")
+        facts.append(Fact(f"column means and scales: those of the public records; {limit}", "public rows"))
+    if choices.standardize == "agreed":
+        facts.append(Fact(f"column centers and scales, as given; {limit}", "agreed"))
     if choices.components is not None:
-        words.append(f"the first {choices.components} principal directions of the held-out records, labels unseen")
-    words += ["the names of columns, the set of labels, the number of peers and of records each holds", note]
+        facts.append(Fact(f"the first {choices.components} principal directions of the public records, labels unseen",
+                          "public rows"))
+    facts.append(Fact("the names of columns", "agreed"))
+    facts.append(Fact(f"{table.classes_fact(classes).text} ({note})", table.classes_fact(classes).source) if classes
+                 else Fact(note, "agreed"))
+    owned = choices.split == "owner"
+    facts.append(Fact(f"the number of peers, {dealt.peers}" + (", and which owner each of them is" if owned else ""),
+                      "private rows" if owned else "agreed"))
+    facts.append(counts(dealt.sizes))
+    if table.owners is not None and not owned:
+        facts.append(Fact("rows of one owner are dealt to several peers: an epsilon is about the rows of a peer, not "
+                          "about an owner", "agreed"))
+    if len(np.unique(dealt.rows)) < len(dealt.rows):
+        facts.append(Fact("a record may be held by several peers: an epsilon is about one peer's copy of it", "agreed"))
+    return tuple(facts)
+
+
+def _manifest(table: Table, choices: Preparation, public: Bools, unused: int, facts: tuple[Fact, ...]) -> Manifest:
     rows = {"unit": "each record divided by its norm, intercept included: norm at most 1", "none": "as they are"}
-    return {"data": {"name": table.name, "sha256": table.sha256, "file_sha256": table.file_sha256,
-                     "notes": list(table.notes)},
-            "split": choices.split, "seed": choices.seed, "test": choices.test, "standardize": choices.standardize,
-            "components": choices.components,
-            "rows": rows[choices.rows], "intercept": True, "unused_records": unused, "public": words}
+    data = {"name": table.name, "notes": list(table.notes)}
+    return {"data": data | ({"file_sha256": table.file_sha256} if table.file_sha256 else {}),
+            "split": choices.split, "seed": choices.seed, "test": float(public.mean()),
+            "standardize": choices.standardize, "components": choices.components,
+            "rows": rows[choices.rows], "intercept": True, "unused_records": unused, "public": said(facts)}

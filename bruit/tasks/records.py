@@ -7,15 +7,16 @@ powers of two), one block each.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
+from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError
+from bruit.errors import ConfigError, PrivacyError
+from bruit.tasks.public import Fact, Source, counts, said
 from bruit.tasks.split import Split, by_owner
 from bruit.tasks.task import Manifest
 
@@ -24,6 +25,8 @@ CHUNK_NUMBERS = 1 << 20
 PADDING_LIMIT = 4
 # Divides unit rows, so that rounding cannot leave a norm above the declared bound of 1.
 ABOVE_ROUNDING = 1.0 + 1e-15
+# How far a norm may exceed its declared bound by rounding; sensitivities are enlarged by more than that.
+NORM_ROUNDING = 1e-12
 
 
 class Part(NamedTuple):
@@ -57,7 +60,9 @@ class Sample:
 class Records:
     """All peers' records, prepared, and what was declared while preparing them.
 
-    row_bound: declared bound on the norm of every record, intercept included; infinite if none was declared.
+    row_bound: declared bound on the norm of every record, intercept included; infinite if none was declared. Rows that
+    break it are refused. row_norm: the norm it is in, 2 (L2) or 1 (L1, which bounds L2 as well). classes_from: whether
+    the classes were agreed on, or are those that occur.
     label_unit: one unit of the target in units of the label (regression on a standardized label).
     """
 
@@ -70,6 +75,16 @@ class Records:
     row_bound: float = inf
     label_unit: float = 1.0
     manifest: Manifest = field(default_factory=dict)
+    row_norm: int = 2
+    classes_from: Source = "agreed"
+
+    def __post_init__(self) -> None:
+        self.check_rows()
+
+    def check_rows(self) -> None:
+        """Refuse rows that are longer than declared, naming who holds one and nothing of it."""
+        for block in self.blocks:
+            refuse_long_rows(block.features, block.peers, self.row_bound, self.row_norm)
 
     @property
     def peers(self) -> int:
@@ -88,9 +103,11 @@ class Records:
         ready, bound = finish_rows(np.asarray(features, dtype=np.float64), rows, intercept)
         values = np.asarray(targets, dtype=np.float64)
         classes = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
-        manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none"}
-        return pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes, row_bound=bound,
-                    manifest=manifest)
+        sizes = np.bincount(np.asarray(owners, dtype=np.int64))
+        manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none",
+                              "public": said((Fact(f"the number of peers, {len(sizes)}", "agreed"), counts(sizes)))}
+        return replace(pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes,
+                            row_bound=bound, manifest=manifest), classes_from="private rows")
 
     def parts(self, ids: Ints, width: int) -> Iterator[Part]:
         """The records of these peers, in chunks; `width` numbers a peer are computed with (its model, say)."""
@@ -147,6 +164,24 @@ class Records:
             raise ConfigError(f"peer {guilty} was asked for its records, but peers are 0..{self.peers - 1}")
 
 
+def refuse_long_rows(features: Array, peers: Ints, bound: float, order: int = 2) -> None:
+    """Refuse rows (peers, .., p) of a norm above a finite declared bound; a bound is a promise about every record."""
+    if order not in (1, 2):
+        raise ConfigError(f"rows are bounded in the L1 or L2 norm, found order {order}")
+    if np.isnan(bound) or bound <= 0:
+        raise ConfigError(f"the declared bound on the norm of a row must be positive, found {bound}")
+    if not isfinite(bound):
+        return
+    squared = order == 2
+    sizes = np.einsum("...p,...p->...", features, features) if squared else np.abs(features).sum(axis=-1)
+    long = ~(sizes <= (bound * (1 + NORM_ROUNDING)) ** (2 if squared else 1))
+    if long.any():
+        guilty = int(peers[np.argwhere(long)[0][0]])
+        raise PrivacyError(f"peer {guilty} holds a row longer than the declared bound {bound:g} (L{order}), so what "
+                           "follows from that bound would be false; scale rows down (rows='unit', bounded_records), or "
+                           "declare a larger bound, chosen without looking at the rows")
+
+
 def finish_rows(features: Array, rows: str, intercept: bool) -> tuple[Array, float]:
     """Append the intercept, then bound the rows: "unit" divides each by its norm, so ||x|| <= 1 with the intercept."""
     if rows not in ("unit", "none"):
@@ -164,14 +199,15 @@ def finish_rows(features: Array, rows: str, intercept: bool) -> tuple[Array, flo
 
 def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | None = None,
          classes: tuple[str, ...] = (), row_bound: float = inf, label_unit: float = 1.0,
-         manifest: Manifest | None = None) -> Records:
+         manifest: Manifest | None = None, row_norm: int = 2) -> Records:
     """Deal prepared records to peers and pad them into blocks."""
     sizes = np.diff(split.starts)
     blocks, block_of, place_of = [], np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
     for index, peers in enumerate(_size_classes(sizes)):
         blocks.append(_pad(features, targets, split, peers))
         block_of[peers], place_of[peers] = index, np.arange(len(peers))
-    return Records(tuple(blocks), sizes, block_of, place_of, held_out, classes, row_bound, label_unit, manifest or {})
+    return Records(tuple(blocks), sizes, block_of, place_of, held_out, classes, row_bound, label_unit, manifest or {},
+                   row_norm)
 
 
 def _size_classes(sizes: Ints) -> list[Ints]:

@@ -8,6 +8,7 @@ beyond, convex and 1-smooth, lipschitz C for ||x|| <= 1 (walk:ADMM-10, F-2).
 
 from dataclasses import dataclass
 from math import inf, isfinite
+from typing import ClassVar
 
 import numpy as np
 
@@ -55,6 +56,8 @@ class SquaredLoss(Loss):
 @dataclass(frozen=True, eq=False)
 class Ridge(LinearTask):
     """A number a record, one score; the metric is the root mean squared error in units of the label."""
+
+    classifies: ClassVar[bool] = False
 
     @property
     def metric(self) -> str:

@@ -75,7 +75,8 @@ class Softmax(LinearTask):
 
     @classmethod
     def _encode(cls, table: Table) -> tuple[Array, tuple[str, ...], str]:
-        values, codes = np.unique(table.labels, return_inverse=True)
+        values = table.label_values()
+        codes = np.searchsorted(values, table.labels)
         if len(values) > MOST_CLASSES or not bool((values == values.round()).all()):
             raise ConfigError(f"{table.name} has {len(values)} different labels, which look like numbers, not classes; "
                               "use Ridge")

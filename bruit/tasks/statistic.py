@@ -20,6 +20,7 @@ from bruit.statistics.kernels import KERNELS, Kernel, as_points, check_kernel
 from bruit.statistics.ranking import Ties, concordance, two_classes
 from bruit.statistics.u_statistics import peer_statistic, u_statistic
 from bruit.tasks.points import Points
+from bruit.tasks.public import Fact, counts, said
 from bruit.tasks.task import Constants, Manifest, Task
 
 
@@ -31,7 +32,7 @@ class Statistic(Task):
     kernel: Kernel
     factor: float = 1.0
     name: str = "points"
-    public: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel, as_points(self.points.rows, self.kernel))
@@ -55,7 +56,7 @@ class Statistic(Task):
         positive, negative = two_classes(scores, labels)
         kernel = half_ties() if ties == "half" else named_kernel("auc")
         n, made = len(scores), Statistic.of(np.stack((scores, labels), axis=1), kernel, codebook=codebook)
-        told = f"the numbers of positives and negatives, {len(positive)} and {len(negative)}"
+        told = Fact(f"the numbers of positives and negatives, {len(positive)} and {len(negative)}", "private rows")
         return Statistic(made.points, made.kernel, n * (n - 1) / (2 * len(positive) * len(negative)), "scores", (told,))
 
     @property
@@ -123,8 +124,9 @@ class Statistic(Task):
     def describe(self) -> Manifest:
         shown = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
         return {"task": "Statistic", "kernel": self.kernel.name, "factor": self.factor, "peers": self.peers, "dim": 1,
-                "points": len(self.points.rows), **shown, "data": {"name": self.name, "sha256": self.points.sha256()},
-                "public": ["the number of peers, the kernel and whose point is where", *self.public]}
+                "points": len(self.points.rows), **shown, "data": {"name": self.name},
+                "public": said((Fact(f"the number of peers, {self.peers}, and the kernel", "agreed"),
+                                counts(np.bincount(self.points.owners), "points"), *self.facts))}
 
     def references(self) -> dict[str, float]:
         """Alone, a peer sees no pair and can only say 0; in one place, the statistic is exact."""

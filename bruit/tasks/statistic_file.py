@@ -18,6 +18,7 @@ from bruit.tasks import catalog
 from bruit.tasks.columns import Columns, codes, nearest, numbers, read_csv
 from bruit.tasks.data import load
 from bruit.tasks.points import Points, grid_codebook, middles
+from bruit.tasks.public import NOTHING, Agreed, Fact
 from bruit.tasks.split import parse
 from bruit.tasks.statistic import Statistic, named_kernel
 from bruit.tasks.table import number_owners
@@ -28,45 +29,54 @@ LARGEST = 10_000  # points of a codebook: beyond it nothing could be told from t
 
 def load_statistic(data: str, kernel: str, columns: list[str], peers: int | None = None, split: str = "iid",
                    seed: int = 0, *, label: str | None = None, owner: str | None = None, bins: int | None = None,
-                   low: float = 0.0, high: float = 1.0) -> Statistic:
+                   low: float = 0.0, high: float = 1.0, agreed: Agreed = NOTHING) -> Statistic:
     """The statistic of a kernel by name; one record a peer, or several (auc: one)."""
     chosen = named_kernel(kernel)
     if not columns:
         raise ConfigError(f"say of which columns the statistic {kernel} is: columns = [\"...\"]")
-    values, marks, owners = _read(data, columns, label if kernel in WITH_LABEL else None, owner, kernel in WITH_LABEL)
+    labeled = kernel in WITH_LABEL
+    values, marks, owners = _read(data, columns, label if labeled else None, owner, labeled, agreed)
     dealt = parse(split, np.zeros(len(values)), owners, peers, seed)
     rows = values if marks is None else np.column_stack((values, marks))
     points = Points.of(rows[dealt.rows], np.repeat(np.arange(dealt.peers), dealt.sizes))
+    facts: tuple[Fact, ...] = ()
+    levels = None
+    if marks is not None:
+        levels = np.arange(len(agreed.classes), dtype=np.float64) if agreed.classes else np.unique(marks)
+        facts = (Fact(f"how many different labels there are, {len(levels)}",
+                      "agreed" if agreed.classes else "private rows"),)
     if bins is not None:
-        book = _codebook(points.rows, bins, low, high, None if marks is None else np.unique(marks))
-        points = points.coded(book, 0 if marks is None else 1)
-    if kernel == "auc" and marks is not None and len(np.unique(marks)) > 2:
-        raise ConfigError(f"an AUC compares two classes, but the label has {len(np.unique(marks))} values")
+        points = points.coded(_codebook(points.rows, bins, low, high, levels), 0 if levels is None else 1)
+        facts += (Fact(f"the {bins} bins between {low:g} and {high:g}", "agreed"),)
+    if kernel == "auc" and levels is not None and len(levels) > 2:
+        raise ConfigError(f"an AUC compares two classes, but the label has {len(levels)} values")
     if kernel != "auc":
-        return Statistic(points, chosen, name=data)
+        return Statistic(points, chosen, name=data, facts=facts)
     if points.most > 1:
         raise ConfigError(f"an AUC is of one record a peer, found {points.most} for some; use split = \"sized:1:1\", "
                           "or as many peers as there are records")
     made = Statistic.auc(points.rows[:, 0], points.rows[:, 1])  # ties count half
-    return replace(made, points=points, name=data)
+    return replace(made, points=points, name=data, facts=(*made.facts, *facts))
 
 
-def _read(data: str, columns: list[str], label: str | None, owner: str | None, labeled: bool
+def _read(data: str, columns: list[str], label: str | None, owner: str | None, labeled: bool, agreed: Agreed
           ) -> tuple[Array, Array | None, Ints | None]:
     """The chosen columns, the label if wanted, the owners if there are."""
     if data not in catalog.BUNDLED and data not in catalog.SHARED:
         path = Path(data)
         if path.is_file() and path.name.endswith((".csv", ".csv.gz")):
-            return _from_csv(read_csv(path), columns, label, owner, labeled)
-    table = load(data, label, owner)
+            return _from_csv(read_csv(path), columns, label, owner, labeled, agreed)
+    table = load(data, label, owner, agreed)
     absent = next((name for name in columns if name not in table.feature_names), None)
     if absent is not None:
         raise ConfigError(f"{table.name} has no column {absent!r}{nearest(absent, table.feature_names)}")
     values = table.features[:, [table.feature_names.index(name) for name in columns]]
-    return values, _classes(table.labels) if labeled else None, table.owners
+    if not labeled:
+        return values, None, table.owners
+    return values, table.labels if agreed.classes else _classes(table.labels), table.owners
 
 
-def _from_csv(table: Columns, columns: list[str], label: str | None, owner: str | None, labeled: bool
+def _from_csv(table: Columns, columns: list[str], label: str | None, owner: str | None, labeled: bool, agreed: Agreed
               ) -> tuple[Array, Array | None, Ints | None]:
     found = [numbers(table, name) for name in columns]
     text = next((name for name, column in zip(columns, found, strict=True) if column is None), None)
@@ -77,8 +87,11 @@ def _from_csv(table: Columns, columns: list[str], label: str | None, owner: str 
         if label is None:
             raise ConfigError(f"{table.file} does not say which column is the label; give label =, one of: "
                               f"{', '.join(table.names[:20])}")
-        marks = numbers(table, label)
-        marks = _classes(codes(table, label).codes if marks is None else marks)
+        if agreed.classes:
+            marks = codes(table, label, agreed.classes).codes
+        else:
+            marks = numbers(table, label)
+            marks = _classes(codes(table, label).codes if marks is None else marks)
     owners = None if owner is None else number_owners(table.of(owner))[0]
     return np.column_stack([column for column in found if column is not None]), marks, owners
 

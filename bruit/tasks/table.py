@@ -1,6 +1,7 @@
-"""A table: features, labels and owners of all records as numbers, with digests and a word on what was done to them."""
+"""A table: features, labels and owners of all records as numbers, with a word on what was done to them."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.tasks.columns import MISSING, Columns, codes, encode, numbers
+from bruit.tasks.columns import MISSING, Columns, codes, encode, nearest, numbers, spelled
+from bruit.tasks.public import NOTHING, Agreed, Fact, Source, listed
 
 LABEL_NAMES = ("label", "target", "y", "class", "labels")
 OWNER_NAMES = ("owner", "owners")
@@ -19,8 +21,10 @@ class Table:
     """Features (r, p), labels (r,), owners (r,) or None; text labels are codes into label_names.
 
     threshold: where a numeric label is cut into two classes, for sets that declare it.
-    notes: what was done to the file, in words. sha256: digest of features, labels and owners.
-    file_sha256: digest of the file read, empty for sets bundled with scikit-learn.
+    notes: what was done to the file, in words. facts: what its features and classes tell everybody, and whence.
+    file_sha256: digest of the file of a published set; a file of one's own has none, since a digest can be compared
+    with guesses. label: the name of its column. classes_from: whether its values were agreed on (or published with the
+    set), or are those that occur. texts: the columns that are one 0/1 feature a value.
     """
 
     name: str
@@ -30,52 +34,87 @@ class Table:
     feature_names: tuple[str, ...]
     label_names: tuple[str, ...]
     owner_names: tuple[str, ...]
-    sha256: str
     file_sha256: str = ""
     threshold: float | None = None
     notes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    label: str = ""
+    classes_from: Source = "private rows"
+    texts: tuple[str, ...] = ()
+
+    def classes_fact(self, classes: Sequence[str]) -> Fact:
+        """The classes a task makes of the labels, and where they come from."""
+        cut = None if self.threshold is None else (f"<={self.threshold:g}", f">{self.threshold:g}")
+        return Fact(f"the classes of {self.label!r}: {listed(classes)}",
+                    "agreed" if tuple(classes) == cut else self.classes_from)
 
     def label_text(self, value: float) -> str:
         """A label as its users write it."""
         return self.label_names[int(value)] if self.label_names else f"{value:g}"
 
+    def label_values(self) -> Array:
+        """All values a label may have, in order: those that are named, else those that occur."""
+        return np.arange(len(self.label_names), dtype=np.float64) if self.label_names else np.unique(self.labels)
 
-def from_columns(columns: Columns, name: str, label: str | None, owner: str | None, digest: str, *,
+
+def from_columns(columns: Columns, name: str, label: str | None, owner: str | None, digest: str = "", *,
                  categories: frozenset[str] = frozenset(), threshold: float | None = None,
-                 notes: tuple[str, ...] = ()) -> Table:
+                 notes: tuple[str, ...] = (), facts: tuple[Fact, ...] = (), agreed: Agreed = NOTHING) -> Table:
     """A table from text columns: label and owner set apart, the rest encoded as features."""
     label = label or the_one(columns.file, columns.names, LABEL_NAMES, "label")
     if owner is None:
         owner = next((word for word in OWNER_NAMES if word in columns.names), None)
     label_names: tuple[str, ...] = ()
-    labels = numbers(columns, label)
+    labels = None if agreed.classes else numbers(columns, label)
     if labels is None:
-        labels, label_names = codes(columns, label)
+        labels, label_names = codes(columns, label, agreed.classes)
     owners: Ints | None = None
     owner_names: tuple[str, ...] = ()
     if owner is not None:
         columns.refuse(owner, MISSING)
         owners, owner_names = number_owners(columns.of(owner))
     rest = columns.without(frozenset({label} | ({owner} if owner else set())))
-    features, feature_names, encoded = encode(rest, categories)
+    features, feature_names, encoded = encode(rest, categories, agreed.vocabulary)
     if encoded:
-        notes = (*notes, f"one 0/1 column a value for: {', '.join(encoded)} (the set of values is public)")
+        notes = (*notes, f"one 0/1 column a value for: {', '.join(encoded)}")
+    facts += tuple(Fact(f"the {len(values)} values of the text column {column!r}: {listed(values)}",
+                        "agreed" if column in agreed.vocabulary else "private rows")
+                   for column, values in encoded.items())
+    source: Source = "agreed" if agreed.classes else "private rows"
     return make_table(name, features, labels, owners, feature_names=feature_names, label_names=label_names,
-                      owner_names=owner_names, file_digest=digest, threshold=threshold, notes=notes)
+                      owner_names=owner_names, file_digest=digest, threshold=None if agreed.classes else threshold,
+                      notes=notes, facts=facts, label=label, classes_from=source, texts=tuple(encoded))
 
 
 def make_table(name: str, features: Array, labels: Array, owners: Ints | None, *, feature_names: tuple[str, ...],
                label_names: tuple[str, ...] = (), owner_names: tuple[str, ...] = (), file_digest: str = "",
-               threshold: float | None = None, notes: tuple[str, ...] = ()) -> Table:
-    """Check the arrays and digest them."""
-    if len(np.unique(labels)) < 2:
+               threshold: float | None = None, notes: tuple[str, ...] = (), facts: tuple[Fact, ...] = (),
+               label: str = "label", classes_from: Source = "private rows",
+               texts: tuple[str, ...] = ()) -> Table:
+    """Check the arrays; classes that were not agreed on are those that occur, at least two."""
+    if classes_from == "private rows" and len(np.unique(labels)) < 2:
         raise ConfigError(f"the label of {name} has one value only ({labels[0]:g} on all {len(labels)} records); "
                           "there is nothing to learn: choose another label column")
-    digest = hashlib.sha256()
-    for array in (features, labels) if owners is None else (features, labels, owners):
-        digest.update(np.ascontiguousarray(array).data)
-    return Table(name, features, labels, owners, feature_names, label_names, owner_names, digest.hexdigest(),
-                 file_digest, threshold, notes)
+    return Table(name, features, labels, owners, feature_names, label_names, owner_names, file_digest, threshold, notes,
+                 facts, label, classes_from, texts)
+
+
+def agreed_codes(file: str, cells: Sequence[str], classes: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+    """Labels as places in the agreed classes; one that is none of them is refused."""
+    names = tuple(spelled(text) for text in classes)
+    place = {text: float(number) for number, text in enumerate(names)}
+    row = next((i for i, cell in enumerate(cells) if spelled(cell) not in place), None)
+    if row is not None:
+        raise ConfigError(f"{file} row {row}: the label is {cells[row]}, which is none of the agreed classes"
+                          f"{nearest(cells[row], names)}")
+    return np.array([place[spelled(cell)] for cell in cells]), names
+
+
+def no_texts(file: str, agreed: Agreed) -> None:
+    """Refuse a vocabulary of data that has no text column."""
+    if agreed.vocabulary:
+        column = next(iter(agreed.vocabulary))
+        raise ConfigError(f"{file} holds numbers only, so it has no text column {column!r}; leave vocabulary out")
 
 
 def file_sha256(path: Path) -> str:

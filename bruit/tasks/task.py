@@ -7,11 +7,11 @@ and are for observers, never for peers.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bruit.arrays import Array, Ints
 from bruit.digests import digest_fields
-from bruit.errors import ConfigError
+from bruit.errors import ConfigError, PrivacyError
 
 Manifest = dict[str, object]
 
@@ -38,6 +38,17 @@ class Constants:
             found = getattr(self, name)
             if not found >= 0:  # infinite: no bound is known
                 raise ConfigError(f"the {name.replace('_', ' ')} of a task is a number >= 0, found {found}")
+
+
+class Sensitivities(NamedTuple):
+    """How far replacing one record can move each peer's answer, and what that rests on, in words.
+
+    checked: what was verified on the records or is enforced by the task; assumed: what is only declared.
+    """
+
+    values: tuple[float, ...]
+    checked: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 class Task(ABC):
@@ -98,9 +109,22 @@ class Task(ABC):
     def constants(self) -> Constants:
         """Lipschitz, smoothness and strong-convexity constants, and where they come from."""
 
+    def sensitivities(self, answer: str, order: int) -> Sensitivities:
+        """How far one record moves the "gradient" or the "model" of each peer, in L1 or L2, from declared bounds alone.
+
+        Noise that clips nothing is compared with this before anything is released, so a task that derives no bound
+        refuses (perso:DP-7).
+        """
+        raise PrivacyError(f"the task {type(self).__name__} derives no bound on how far one record moves the {answer} "
+                           "of a peer, so noise that clips nothing may hide too little; use Gaussian(clip=...)")
+
     @abstractmethod
     def describe(self) -> Manifest:
-        """What a run's manifest says of this task: data, digest, split, normalization, what is public. JSON-able."""
+        """What a run's manifest says of this task: data, split, normalization, what is public. JSON-able.
+
+        Nothing in it is computed from private records but what `public` lists: no digest of them, which could be
+        compared with guesses.
+        """
 
     def digest(self, key: bytes) -> bytes:
         """A keyed name of all records: what differs in one bit has another. Noise is addressed by it, so it must never

@@ -30,11 +30,16 @@ from bruit.privacy.network.theorem import CHANNELS, HONEST, PUBLIC, REAL
 from bruit.privacy.profile import Profile, RenyiProfile
 
 EXACT_PROX = Hypothesis("proximal steps are exact, or their error is added to the sensitivity (walk:ADMM-10)", False)
-LIPSCHITZ = Hypothesis("every user's loss is L-Lipschitz for every admissible dataset", checked=False)
 SCHEDULE = Hypothesis("start, regularizer, participation and number of rounds do not depend on the data", checked=False)
 MODELS_ONLY = Hypothesis("only the models z_k leave the aggregator; all n users take part in every round", False)
 TRUSTED = Hypothesis("the duals stay with a trusted aggregator, which adds fresh noise to each model", checked=False)
-COMMON = (LIPSCHITZ, EXACT_PROX, SCHEDULE, HONEST, PUBLIC, REAL)
+
+
+def common(lipschitz: float, gamma: float) -> tuple[Hypothesis, ...]:
+    """What every statement below rests on, the declared constants with their values."""
+    declared = f"every user's loss is L-Lipschitz for every admissible dataset, with the declared L = {lipschitz:g}"
+    return (Hypothesis(f"{declared}; proximal steps have gamma = {gamma:g}", checked=False), EXACT_PROX, SCHEDULE,
+            HONEST, PUBLIC, REAL)
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,11 @@ class AdmmNoise:
     def noise_multiplier(self) -> float:
         """z = sigma / (4 L gamma): noise lambda sigma on a step of sensitivity 4 lambda L gamma."""
         return self.sigma / (4 * self.lipschitz * self.gamma)
+
+    @property
+    def common(self) -> tuple[Hypothesis, ...]:
+        """What every statement with this noise rests on."""
+        return common(self.lipschitz, self.gamma)
 
 
 def transcript_loss(participations: int) -> float:
@@ -101,7 +111,7 @@ def transcript_guarantee(noise: AdmmNoise, participations: int) -> Guarantee:
     200.0
     """
     return _gaussian(
-        "every dual step is a Gaussian mechanism", "walk:ADMM-5", "whoever sees all duals", COMMON,
+        "every dual step is a Gaussian mechanism", "walk:ADMM-5", "whoever sees all duals", noise.common,
         transcript_loss(participations), noise.noise_multiplier, f"all dual steps of the user, {participations}",
     )  # fmt: skip
 
@@ -113,7 +123,7 @@ def federated_guarantee(noise: AdmmNoise, participations: int) -> Guarantee:
     0.4
     """
     return _gaussian(
-        "federated ADMM, local model", "walk:ADMM-6", "the server", COMMON, transcript_loss(participations),
+        "federated ADMM, local model", "walk:ADMM-6", "the server", noise.common, transcript_loss(participations),
         noise.noise_multiplier, f"the user's {participations} dual steps",
     )  # fmt: skip
 
@@ -127,7 +137,7 @@ def decentralized_guarantee(noise: AdmmNoise, participations: int) -> Guarantee:
     2.5
     """
     return _gaussian(
-        "ADMM by a token, local model", "walk:ADMM-7", "all other users together", (*COMMON, CHANNELS),
+        "ADMM by a token, local model", "walk:ADMM-7", "all other users together", (*noise.common, CHANNELS),
         transcript_loss(participations), noise.noise_multiplier, f"the token before and after {participations} visits",
     )  # fmt: skip
 
@@ -144,7 +154,7 @@ def models_guarantee(noise: AdmmNoise, n: int, rounds: int, colluders: int = 0) 
     who = "outsiders who see the models" if colluders == 0 else f"{colluders} of the {n} users together"
     proof = "V3, by coupling the duals" if loss < rounds else "the transcript bound, V3 being larger"
     return _gaussian(
-        f"models of consensus ADMM: {proof}", "walk:ADMM-5", who, (MODELS_ONLY, *COMMON), loss,
+        f"models of consensus ADMM: {proof}", "walk:ADMM-5", who, (MODELS_ONLY, *noise.common), loss,
         noise.noise_multiplier, f"{rounds} models",
     )  # fmt: skip
 
@@ -162,8 +172,8 @@ def consensus_guarantee(n: int, releases: int, lipschitz: float, gamma: float, s
     _check_count(releases, "releases")
     z = consensus_multiplier(n, lipschitz, gamma, sigma_z, relaxation)
     return _gaussian(
-        "consensus noise in ADMM (V4)", "walk:ADMM-5", "all others, users too", (TRUSTED, *COMMON), float(releases), z,
-        f"{releases} noisy models",
+        "consensus noise in ADMM (V4)", "walk:ADMM-5", "all others, users too", (TRUSTED, *common(lipschitz, gamma)),
+        float(releases), z, f"{releases} noisy models",
     )  # fmt: skip
 
 
@@ -172,7 +182,7 @@ def models_estimate(noise: AdmmNoise, n: int, rounds: int) -> Guarantee:
     _check_count(rounds, "rounds")
     loss = rounds / n
     return _estimate("models of ADMM as if losses were linear", "walk:ADMM-5", "outsiders who see the models",
-                     gaussian(loss, noise.noise_multiplier), loss, noise.noise_multiplier)  # fmt: skip
+                     gaussian(loss, noise.noise_multiplier), loss, noise.noise_multiplier, noise.common)  # fmt: skip
 
 
 def federated_estimate(noise: AdmmNoise, n: int, sampled: int, rounds: int) -> Guarantee:
@@ -190,7 +200,7 @@ def federated_estimate(noise: AdmmNoise, n: int, sampled: int, rounds: int) -> G
     z = math.sqrt(sampled) * noise.noise_multiplier
     profile = RenyiProfile(lambda alpha: rounds * poisson(alpha, sampled / n, z), ORDERS)
     return _estimate("federated ADMM, central model, as if subsampling applied", "walk:ADMM-6",
-                     "outsiders who see the models", profile, math.nan, z)  # fmt: skip
+                     "outsiders who see the models", profile, math.nan, z, noise.common)  # fmt: skip
 
 
 def federated_estimate_closed(noise: AdmmNoise, n: int, sampled: int, rounds: int, order: float) -> float:
@@ -213,7 +223,7 @@ def decentralized_estimate(noise: AdmmNoise, n: int, participations: int, hops: 
     orders = tuple(x for x in ORDERS if x * (x - 1) < 1400 * z * z)
     profile = RenyiProfile(lambda alpha: participations * geometric(alpha, hops / n, z), orders)
     return _estimate("ADMM by a token on the complete graph, as if its steps were non-expansive", "walk:ADMM-7",
-                     "another user alone", profile, math.nan, z)  # fmt: skip
+                     "another user alone", profile, math.nan, z, noise.common)  # fmt: skip
 
 
 def _gaussian(
@@ -226,10 +236,11 @@ def _gaussian(
     )  # fmt: skip
 
 
-def _estimate(theorem: str, spec: str, against: str, profile: Profile, loss: float, z: float) -> Guarantee:
+def _estimate(theorem: str, spec: str, against: str, profile: Profile, loss: float, z: float,
+              rests: tuple[Hypothesis, ...]) -> Guarantee:  # fmt: skip
     return Guarantee(
         theorem=theorem, spec=spec, status="heuristic", level="user", of="any user", against=against,
-        hypotheses=(Hypothesis("the estimate is a bound, which is not proven", checked=False), *COMMON),
+        hypotheses=(Hypothesis("the estimate is a bound, which is not proven", checked=False), *rests),
         profile=profile, loss=loss, noise_multiplier=z, notes=("an estimate, no guarantee; claim the local bound",),
     )  # fmt: skip
 

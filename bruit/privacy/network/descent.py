@@ -240,6 +240,9 @@ def sampled_quadratic_guarantee(descent: Descent, of: int, seen_by: Peers, noise
 def _stated(title: str, spec: str, descent: Descent, of: int, seen_by: Peers, loss: float, noise_multiplier: float,
             own: tuple[Hypothesis, ...]) -> Guarantee:  # fmt: skip
     asked = question(descent.graph.n, of, seen_by)
+    if descent.slopes is not None:
+        least, most = min(descent.slopes), max(descent.slopes)
+        own = (*own, Hypothesis(f"rate * h is as declared, {least:g} to {most:g}", checked=False))
     return Guarantee(
         title, spec, "proven", "user", asked.of, asked.against, (*own, *STANDING), gaussian(loss, noise_multiplier),
         loss, noise_multiplier, (), f"the messages of {descent.rounds} rounds of {descent.mixing} exchanges", ADVICE,
@@ -271,7 +274,8 @@ class FixedGradients(Theorem):
             )
         if int(facts.releases().max(initial=0)) > -(-facts.steps // self.mixing):
             raise PrivacyError("some peer released more than once between two rounds; that is not this protocol")
-        return (Hypothesis("gradients do not depend on the model: smoothness is 0", checked=True), CLIPPED, *STANDING)
+        still = Hypothesis("gradients do not depend on the model: the declared smoothness is beta = 0", checked=False)
+        return (still, CLIPPED, *STANDING)
 
     def rounding(self, facts: Facts) -> float:
         return facts.mixed_rounding(facts.n * facts.steps)

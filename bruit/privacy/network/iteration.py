@@ -8,7 +8,7 @@ from __future__ import annotations
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.path_energy import Numbers, path_energy
 from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
-from bruit.privacy.network.walk_hypotheses import UNDECLARED, Descent
+from bruit.privacy.network.walk_hypotheses import UNDECLARED, Descent, declared_maps
 
 
 def last_iterate(
@@ -34,7 +34,7 @@ def last_iterate(
         hypotheses=(
             Hypothesis("only the last iterate is shown, and both runs start at the same point", checked=False),
             Hypothesis("every step adds independent Gaussian noise after its map", checked=False),
-            descent.lipschitz(),
+            *descent.lipschitz(), *declared_maps(lipschitz),
         ),
         advice=("more noisy steps after the last contribution",),
     )  # fmt: skip

@@ -46,7 +46,8 @@ class Facts:
     constants of the task (None if there are none), `missed` how many exchanges some real peer went on without,
     `unequal` whether peers add noise of different sizes, `algorithm` the name of what was run, `arithmetic` whether it
     ran on a grid or with real numbers in mind ("ideal"), `noise` which draws hide the data (none for formulas),
-    `unwatched` why nobody can say that data left through the door only (empty: it was checked as the run went on)."""
+    `unwatched` why nobody can say that data left through the door only (empty: it was checked as the run went on),
+    `declared` what the noise itself takes from the task."""
 
     agreed: Graph | GraphSequence
     steps: int
@@ -64,6 +65,7 @@ class Facts:
     arithmetic: str = "grid"
     noise: Sources = frozenset()
     unwatched: str = "no run was watched"
+    declared: tuple[Hypothesis, ...] = ()
 
     @property
     def n(self) -> int:

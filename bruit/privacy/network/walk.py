@@ -26,6 +26,16 @@ from bruit.privacy.events import Mask
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
 from bruit.privacy.network.walk_realized import Visits, walk_losses
+from bruit.tasks.task import Constants
+
+
+def declared_constants(known: Constants, bound: float | None, clip: float) -> Hypothesis:
+    """What the task declares of its losses: nobody verifies it on records that are not his own."""
+    ball = "" if bound is None else f" in the ball of radius {bound:g}"
+    convex = f", strong convexity mu = {known.strong_convexity:g}" if known.strong_convexity else ""
+    return Hypothesis(f"losses are convex with the declared smoothness beta = {known.smoothness:g}{convex} and slopes "
+                      f"of a record no longer than L = {known.lipschitz:g}{ball}, which the clip {clip:g} never cuts, "
+                      "for every admissible dataset", checked=False)
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ class RealizedWalk(Theorem):
         ending = "only the last token is published" if self.published else "the last token is not published"
         return (
             Hypothesis(f"{step} {self.rate:g} <= 2/beta = {largest:g}", checked=True),
-            Hypothesis("losses are convex and smooth, gradients stay below the clip by declaration", checked=True),
+            declared_constants(constants, self.bound, facts.clip),
             Hypothesis("every step, silent ones too, carries noise of the same size", checked=True),
             Hypothesis("a gradient computed in floats is within 2^-30 of the clip of the exact one", checked=False),
             Hypothesis("the walk does not depend on the data; the observer may know all of it", checked=False),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from bruit.domains import nonnegative, positive
 from bruit.errors import PrivacyError
+from bruit.privacy.accountants.path_energy import Numbers
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING
 
@@ -41,15 +44,20 @@ class Descent:
                 f" {self.step:g}; lower the step size, or account by local DP"
             )
 
-    def lipschitz(self) -> Hypothesis:
-        """(d), checked when the step size and the smoothness are declared."""
+    def lipschitz(self) -> tuple[Hypothesis, ...]:
+        """(d): the step is compared with the declared smoothness; that the losses are so smooth is assumed."""
         if self.contraction != 1:
             every = "every step, silent ones too," if self.contraction < 1 else "every step"
-            return Hypothesis(f"{every} is {self.contraction:g}-Lipschitz for every admissible dataset", checked=False)
-        text = "losses are convex and beta-smooth, no momentum or other local state, silent steps are the identity"
+            told = f"{every} is {self.contraction:g}-Lipschitz for every admissible dataset"
+            return (Hypothesis(told, checked=False),)
+        text = "no momentum or other local state, silent steps are the identity"
         if self.step is None or self.smoothness is None:
-            return Hypothesis(f"steps are non-expansive: {text}, step <= 2/beta", checked=False)
-        return Hypothesis(f"step {self.step:g} <= 2/beta, declared beta = {self.smoothness:g}; {text}", checked=True)
+            told = f"steps are non-expansive: losses are convex and beta-smooth, {text}, step <= 2/beta"
+            return (Hypothesis(told, checked=False),)
+        limit = 2 / self.smoothness if self.smoothness else float("inf")
+        smooth = f"losses are convex and beta-smooth, with the declared beta = {self.smoothness:g}"
+        return (Hypothesis(f"step {self.step:g} <= 2/beta = {limit:g}", checked=True),
+                Hypothesis(f"{smooth} for every admissible dataset; {text}", checked=False))
 
 
 UNDECLARED = Descent()
@@ -73,6 +81,15 @@ def limits(contributions: int, cooldown: int, failure: float = 0.0, kept: bool =
     return Hypothesis(f"{most}{rests} (cap = {contributions}, rest = {cooldown})", checked=kept)
 
 
+def declared_maps(lipschitz: Numbers | float | None) -> tuple[Hypothesis, ...]:
+    """The Lipschitz constants of the steps' maps, where others than 1 were declared."""
+    found = np.asarray(1.0 if lipschitz is None else lipschitz, np.float64)
+    if not found.size or bool((found == 1).all()):
+        return ()
+    told = f"the maps of the steps have the declared Lipschitz constants, {found.min():g} to {found.max():g}"
+    return (Hypothesis(f"{told}, for every admissible dataset", checked=False),)
+
+
 def standing(descent: Descent | None, capped: bool, published: str) -> tuple[Hypothesis, ...]:
     """(a) to (f). No descent means additive updates, whose steps are translations; `published` says what is."""
     steps = Hypothesis("updates are sums: a step adds a value of bounded range and noise", checked=descent is None)
@@ -82,7 +99,7 @@ def standing(descent: Descent | None, capped: bool, published: str) -> tuple[Hyp
         Hypothesis("every step of a peer that is no observer carries the full independent noise, silent steps too,"
                    " before any projection", checked=False),
         *(() if descent is None else (Hypothesis("the step size is constant", checked=False),)),
-        steps if descent is None else descent.lipschitz(),
+        *((steps,) if descent is None else descent.lipschitz()),
         Hypothesis("sensitivity and constants hold for every admissible dataset, not just the observed one",
                    checked=False),
         Hypothesis(published, checked=False),

@@ -21,7 +21,7 @@ from bruit.errors import PrivacyError
 from bruit.privacy.accountants.path_energy import path_energy
 from bruit.privacy.guarantee import Guarantee, gaussian
 from bruit.privacy.network.span import checked_observers
-from bruit.privacy.network.walk_hypotheses import UNDECLARED, Descent, standing
+from bruit.privacy.network.walk_hypotheses import UNDECLARED, Descent, declared_maps, standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def realized(
     loss = float(walk_losses(walk, chosen)[of])
     about = None if walk.additive else descent or UNDECLARED
     ending = "only the last token is published" if walk.published else "the last token is not published"
-    hypotheses = standing(about, capped=False, published=ending)
+    hypotheses = (*declared_maps(walk.lipschitz), *standing(about, capped=False, published=ending))
     if walk.steps is not None:
         hypotheses = tuple(h for h in hypotheses if h.text != "the step size is constant")
     names = ", ".join(map(str, chosen))

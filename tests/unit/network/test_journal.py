@@ -1,5 +1,6 @@
 """The journal keeps its promises, and refuses, in one sentence, whatever would make it break one."""
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -218,7 +219,7 @@ def test_an_unknown_event_is_not_spent(journal):
 
 
 @pytest.mark.parametrize(("facts", "words"), [
-    (FACTS | {"records": "9999"}, r"the records changed since this run began \(digest 1234 in .*, 9999 now\): refusing "
+    (FACTS | {"records": "9999"}, r"the records changed since this run began \(the digest in .* is another\): refusing "
                                   "to go on, because the same noise would protect two different values"),
     (FACTS | {"extra": "1"}, r"the extra changed since this run began \(digest none in"),
     ({"records": "1234"}, "the mechanism changed"),
@@ -228,6 +229,23 @@ def test_changed_facts_are_refused(path, facts, words):
     with pytest.raises(PrivacyError, match=words):
         Journal.open(path, RUN, facts)
     open_journal(path).close()
+
+
+def test_a_digest_of_private_records_is_kept_keyed_and_never_shown(path, tmp_path):
+    """A plain digest of a small table can be compared with guesses, and a copy of the ledger travels without secret."""
+    journal = open_journal(path)
+    journal.backup(tmp_path / "copy.db")
+    journal.close()
+    for file in (path, tmp_path / "copy.db"):
+        with contextlib.closing(sqlite3.connect(file)) as connection:
+            kept = dict(connection.execute("SELECT name, value FROM facts"))
+        assert kept["records"] != FACTS["records"]
+        assert kept["mechanism"] == FACTS["mechanism"]
+        assert FACTS["records"].encode() not in file.read_bytes()
+    with pytest.raises(PrivacyError) as refused:
+        Journal.open(path, RUN, FACTS | {"records": "9999"})
+    assert kept["records"] not in str(refused.value)
+    assert "9999" not in str(refused.value)
 
 
 def test_another_run_is_refused(path):
@@ -257,7 +275,7 @@ def test_other_databases_and_layouts_are_refused(path):
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version = 7")
     other.close()
-    with pytest.raises(ConfigError, match="has layout 7, this version reads 2"):
+    with pytest.raises(ConfigError, match="has layout 7, this version reads 3"):
         open_journal(path)
 
 

@@ -1,6 +1,7 @@
 """What users get wrong with personal models: a clear error, or the fallback that the docstrings promise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,18 @@ import pytest
 import bruit as br
 from bruit.errors import ConfigError, PrivacyError
 from bruit.mechanisms.record_noise import RecordNoise
-from bruit.personal import Joint, Noise, Plan, allocate, alternate, bounded_records, confidences
+from bruit.personal import (
+    Joint,
+    Noise,
+    Plan,
+    allocate,
+    alternate,
+    bounded_records,
+    confidences,
+    gradient_noise,
+    loss_noise,
+    model_noise,
+)
 from bruit.tasks import Boosted, Logistic, Mean, Personal, Records
 
 OWNERS = np.array([0, 0, 1, 1, 2, 2])
@@ -82,12 +94,19 @@ def test_equal_labels_everywhere_give_a_finite_model():
     assert np.isfinite(done.estimates).all()
 
 
-@pytest.mark.parametrize(("measures", "algorithm"), [
-    ("gradient", br.Averaging()), ("model", br.GossipSGD()), ("gradient", br.FederatedADMM()), ("loss", br.GossipSGD()),
+@pytest.mark.parametrize(("noise", "algorithm", "message"), [
+    (gradient_noise, br.Averaging(), "says nothing of values"),
+    (model_noise, br.GossipSGD(), "says nothing of gradients"),
+    (gradient_noise, br.FederatedADMM(), "says nothing of a proximal step"),
+    (lambda task: loss_noise(task, 2.0), br.GossipSGD(), "noise was measured for rows of 1 numbers"),
 ])  # fmt: skip
-def test_noise_measured_for_one_answer_protects_no_other(measures, algorithm):
+def test_noise_measured_for_one_answer_protects_no_other(noise, algorithm, message):
     """A gradient's noise on fitted models, a model's on gradients, either on proximal steps: no epsilon is true."""
-    task = br.tasks.Mean.uniform(4, dim=2, seed=0)
-    noise = RecordNoise((1.0,) * 4, 2, 1.0, measures=measures)
-    with pytest.raises(br.PrivacyError, match="says nothing of"):
-        br.run(algorithm, "complete:4", task, privacy=noise, steps=3)
+    with pytest.raises(br.PrivacyError, match=message):
+        br.run(algorithm, "complete:3", personal(), privacy=replace(noise(personal()), noise_multiplier=1.0), steps=3)
+
+
+def test_noise_of_two_levels_does_not_add_up():
+    """A loss hidden for one record is not hidden for all of a peer's: no user-level epsilon may count it."""
+    with pytest.raises(PrivacyError, match="different levels"):
+        Noise(models=br.Gaussian(clip=1.0, sigma=1.0), losses=loss_noise(personal(), 2.0), ceiling=2.0)

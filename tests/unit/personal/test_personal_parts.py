@@ -19,7 +19,7 @@ from bruit.personal.alternate import Noise, alternate
 from bruit.personal.learn import learn_graph
 from bruit.personal.noisy_records import publish
 from bruit.personal.objective import Joint, confidences, wakes_for
-from bruit.personal.private import Plan, gradient_noise, model_noise, private_descent
+from bruit.personal.private import Plan, gradient_noise, loss_noise, model_noise, private_descent
 from bruit.personal.sensitivity import (
     boosting_loss_sensitivities,
     bounded_records,
@@ -135,7 +135,7 @@ def test_loss_sensitivities():
     """perso:PERSO-14: worked numbers of the boosting loss."""
     assert boosting_loss_sensitivities(np.array([10]), 1.0)[0] == pytest.approx(0.4940287080)
     assert boosting_loss_sensitivities(np.array([10]), 3.0)[0] == pytest.approx(3.7194784760)
-    assert loss_sensitivities(np.array([4, 8]), 2.0) == (0.5, 0.25)
+    assert loss_sensitivities(np.array([4, 8]), 2.0) == pytest.approx((0.5, 0.25))
 
 
 def test_loss_sensitivity_bounds_every_replacement():
@@ -190,7 +190,7 @@ def test_private_alternation_pays_for_models_and_losses():
     """perso:PERSO-14: one line for the model fitted alone, `updates` a round, and one loss a graph."""
     task = small()
     graphs, epsilon = 3, 0.5
-    told = RecordNoise(loss_sensitivities(task.sizes, 2.0), 1, law="laplace").calibrate(0.1, 0.0)
+    told = loss_noise(task, 2.0).calibrate(0.1, 0.0)
     noise = Noise(model_noise(task).calibrate(1.0, delta=0.0), gradient_noise(task, "laplace").calibrate(epsilon, 0.0),
                   told, 2.0)  # fmt: skip
     found = alternate(Personalized(smoothness=0.75, updates=2), task, Collaboration(floor=0.1), rounds=2, steps=12,
@@ -207,7 +207,7 @@ def test_private_alternation_pays_for_models_and_losses():
 
 def test_noise_of_models_and_losses_never_meet():
     task = small()
-    noise = Noise(None, None, RecordNoise(loss_sensitivities(task.sizes, 2.0), 1, 1.0), 2.0)
+    noise = Noise(None, None, replace(loss_noise(task, 2.0, "gaussian"), noise_multiplier=1.0), 2.0)
     one = alternate(Personalized(smoothness=0.75), task, Collaboration(floor=0.1), rounds=1, steps=3, wakes=8,
                     noise=noise)  # fmt: skip
     assert one.run.ledger.has_exact()

@@ -1,5 +1,7 @@
 """The accountant: which theorem, why not another, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ import bruit as br
 from bruit.errors import PrivacyError
 from bruit.experiment import rehearse
 from bruit.graphs import butterfly, complete, from_edges, path, ring, star
-from bruit.mechanisms import RecordNoise
+from bruit.personal import bounded_records, model_noise
 from bruit.privacy.accountants.gaussian import epsilon_of
 from bruit.testing import small_task
 
@@ -163,8 +165,10 @@ def test_a_composed_guarantee_answers_at_any_delta():
 
 def test_noise_of_different_sizes_is_charged_locally():
     # The projector of gossip:LG-1 is about equal noise; peers with noises of their own sizes get local DP.
-    noise = RecordNoise((1.0, 1.0, 1.0, 0.1, 1.0, 1.0), 1, 2.0, measures="model")
-    found = rehearse(br.Averaging(), star(6), noise, 3).epsilon(of=2, seen_by=1)
+    owners = np.repeat(np.arange(6), [1, 1, 1, 10, 1, 1])
+    task = br.tasks.Logistic(bounded_records(np.ones((15, 1)), np.ones(15), owners), l2=1.0)
+    noise = replace(model_noise(task, "gaussian"), noise_multiplier=2.0)
+    found = br.run(br.Averaging(), star(6), task, privacy=noise, steps=3, evaluate_every=0).epsilon(of=2, seen_by=1)
     assert found.guarantee.theorem.startswith("local DP")
     assert any("noise of different sizes" in note for note in found.guarantee.notes)
     assert float(found) == pytest.approx(epsilon_of(1 / 2.0, 1e-6))

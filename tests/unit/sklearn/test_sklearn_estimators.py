@@ -321,3 +321,11 @@ def test_a_peer_of_confidence_zero_follows_its_neighbors():
     found.fit(ROWS, SIGNS, peers=WHOSE)
     assert found.run_.facts().releases()[0] == 0
     assert found.privacy_.pair("ann", "bob") == 0
+
+
+def test_what_no_epsilon_covers_is_said():
+    found = quick(GossipClassifier, sigma=5.0, row_bound=2.0).fit(ROWS, SIGNS, peers=WHOSE)
+    assert [text.split(" (")[0].split(": ")[0] for text in found.privacy_.public] == [
+        "how many records each peer holds", "the classes"]
+    assert "covered by no epsilon: how many records each peer holds" in str(found.privacy_)
+    assert "covered by no epsilon" in found.privacy_._repr_html_()
