@@ -90,6 +90,12 @@ class Charge:
         counts = np.concatenate([counts for _, counts in parts if counts is not None], axis=1) if parts else None
         return Charge(loss, unit, tuple(event for events, _ in parts for event in events), counts)
 
+    def of(self, rows: Sequence[int]) -> Charge:
+        """The charge of some peers only, in one view."""
+        chosen = list(rows)
+        counts = None if self.counts is None else self.counts[chosen]
+        return Charge(self.loss[chosen], self.unit, self.events, counts)
+
     def group(self, members: tuple[int, ...]) -> Charge:
         """One row: all members change their data at once, one after the other, so that their mu add up."""
         loss = float(np.sqrt(self.loss[list(members)]).sum()) ** 2
@@ -223,10 +229,9 @@ class _Answer:
     def group(self, members: tuple[int, ...], observers: tuple[int, ...] | None) -> Charge:
         """One row for all members at once: the least of what the theorem knows of groups, of what the members' own
         charges add up to, and of all their releases (independent, so that squared mu add up)."""
-        local = charged_locally(self.facts)
-        chosen = list(members)
-        counts = None if local.counts is None else local.counts[chosen].sum(axis=0, keepdims=True)
-        released = Charge(local.loss[chosen].sum(keepdims=True), local.unit, local.events, counts)
+        local = charged_locally(self.facts).of(members)
+        counts = None if local.counts is None else local.counts.sum(axis=0, keepdims=True)
+        released = Charge(local.loss.sum(keepdims=True), local.unit, local.events, counts)
         if counts is not None or self.theorem is None or observers is None or self.charge.counts is not None:
             return released
         known = self.theorem.joint(self.facts, members, observers)
@@ -248,19 +253,22 @@ class _Phase:
         return self.answers[0 if self.which is None else int(self.which[entry])]
 
 
-def _least(answers: tuple[_Answer, ...], delta: float) -> _Phase:
-    """For every peer the answer that costs it least; the first one among equals."""
+def _least(answers: tuple[_Answer, ...], delta: float, asked: Sequence[int] | None = None) -> _Phase:
+    """For every peer the answer that costs it least; the first one among equals.
+
+    Where noise is not Gaussian epsilons are compared, of those peers only that are asked about: they cost time."""
     best = answers[0].charge
     if len(answers) == 1:
         return _Phase(answers, best, None)
+    which: Ints = np.zeros(best.loss.shape, np.int64)
     if all(answer.charge.counts is None for answer in answers):
-        which = np.zeros(best.loss.shape, np.int64)
         loss = best.loss
         for k, answer in enumerate(answers[1:], 1):
             lower = answer.charge.loss < loss
             loss, which = np.where(lower, answer.charge.loss, loss), np.where(lower, k, which)
         return _Phase(answers, Charge(loss, best.unit), which)
-    which = np.argmin([answer.charge.epsilons(delta) for answer in answers], axis=0)
+    chosen = list(range(len(best.loss)) if asked is None else asked)
+    which[chosen] = np.argmin([answer.charge.of(chosen).epsilons(delta) for answer in answers], axis=0)
     rows, events, counts = np.zeros_like(best.loss), list[Event](), []
     for k, answer in enumerate(answers):
         rows[which == k] = answer.charge.loss[which == k]
@@ -336,7 +344,7 @@ class Accountant:
             raise PrivacyError(f"peer {watched[0]} is among the observers {list(observers or ())}: nobody has secrets"
                                " from oneself")  # fmt: skip
         check_delta(delta)
-        phases = self._phases(observers, status, delta)
+        phases = self._phases(observers, status, delta, asked=members)
         if members is not None and len(members) > 1:
             return self._of_group(phases, members, observers, delta)
         charge = _summed(phases)
@@ -351,7 +359,7 @@ class Accountant:
         chosen = []
         for phase in phases:
             rows = [answer.group(members, observers) for answer in phase.answers]
-            best = min(range(len(rows)), key=lambda k: rows[k].profile(0).epsilon(delta))  # noqa: B023
+            best = min(range(len(rows)), key=lambda k: rows[k].profile(0).epsilon(delta))
             chosen.append((phase.answers[best], rows[best]))
         charge = chosen[0][1]
         for _, row in chosen[1:]:
@@ -383,12 +391,12 @@ class Accountant:
         )  # fmt: skip
 
     def _phases(self, watching: Watching, status: Status, delta: float, progress: Progress | None = None,
-                opened: bool = False) -> list[_Phase]:  # fmt: skip
+                opened: bool = False, asked: tuple[int, ...] | None = None) -> list[_Phase]:  # fmt: skip
         """The answers about each protocol, the earliest first."""
         before: list[_Phase] = []
         if self.earlier is not None:
             hidden = self.continued and not self.earlier.ends_known(status)
-            before = self.earlier._phases(watching, status, delta / 2, None, hidden)
+            before = self.earlier._phases(watching, status, delta / 2, None, hidden, asked)
         if watching is None or opened:
             why = ("the next protocol went on from its hidden states, so all its releases count as seen",)
             return [*before, _least((self._local(watching, why if opened and watching is not None else ()),), delta)]
@@ -400,9 +408,11 @@ class Accountant:
         for theorem, hypotheses in found:
             charge = self._charged(theorem, watching, delta / 2, progress)
             answers.append(_Answer(self.facts, charge, theorem, hypotheses, refused))
-            if status != "proven" or charge.counts is None and theorem.sharp(self.facts):
+            if status != "proven" or (charge.counts is None and theorem.sharp(self.facts)):
                 break
-        return [*before, _least(tuple(answers), delta)]
+        if status == "proven" and any(answer.charge.counts is not None for answer in answers):
+            answers.append(self._local(watching, (*refused, "local DP says less than the theorems that hold")))
+        return [*before, _least(tuple(answers), delta, asked)]
 
     def _charged(self, theorem: Theorem, watching: tuple[int, ...] | Literal["each"], delta: float,
                  progress: Progress | None) -> Charge:  # fmt: skip
@@ -487,8 +497,7 @@ def _one(charge: Charge, row: int, nobody: bool) -> Charge:
     """One row of a charge; nothing at all if there is nobody left to learn about."""
     if nobody:
         return Charge(np.zeros(1), charge.unit)
-    counts = None if charge.counts is None else charge.counts[row : row + 1]
-    return Charge(charge.loss[row : row + 1], charge.unit, charge.events, counts)
+    return charge.of([row])
 
 
 def _named(observers: tuple[int, ...] | None) -> str:
