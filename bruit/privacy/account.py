@@ -301,7 +301,9 @@ class Accountant:
     continued: bool = False
 
     def applicable(self, status: Status = "proven") -> tuple[list[_Holding], tuple[str, ...]]:
-        """The theorems of that status whose hypotheses hold, with these, and the reasons why others do not."""
+        """The theorems of that status whose hypotheses hold, with these, and the reasons why others do not.
+
+        After one that is an equality no other is asked; of formulas that prove nothing only the first is wanted."""
         why = out_of_reach(self.facts)
         refused, found = [why] if why else [], []
         for theorem in self.theorems:
@@ -311,6 +313,9 @@ class Accountant:
                 found.append((theorem, theorem.check(self.facts)))
             except PrivacyError as error:
                 refused.append(f"{theorem.title} ({theorem.spec}) does not apply: {error}")
+                continue
+            if status != "proven" or theorem.sharp(self.facts):
+                break
         if status != "proven" and not found:
             raise PrivacyError("; ".join(refused) or f"no {status} formula is known for this algorithm")
         return found, tuple(refused)
@@ -404,12 +409,8 @@ class Accountant:
         if not found:
             told = refused or ("no theorem on views is known for this algorithm",)
             return [*before, _least((self._local(watching, told),), delta)]
-        answers: list[_Answer] = []
-        for theorem, hypotheses in found:
-            charge = self._charged(theorem, watching, delta / 2, progress)
-            answers.append(_Answer(self.facts, charge, theorem, hypotheses, refused))
-            if status != "proven" or (charge.counts is None and theorem.sharp(self.facts)):
-                break
+        answers = [_Answer(self.facts, self._charged(theorem, watching, delta / 2, progress), theorem, hypotheses,
+                           refused) for theorem, hypotheses in found]  # fmt: skip
         if status == "proven" and any(answer.charge.counts is not None for answer in answers):
             answers.append(self._local(watching, (*refused, "local DP says less than the theorems that hold")))
         return [*before, _least(tuple(answers), delta, asked)]
@@ -428,7 +429,7 @@ class Accountant:
             losses = theorem.losses(self.facts, watching)
         losses = rescaled(losses, theorem.unit(self.facts), local.unit)
         if theorem.status == "proven" and local.counts is None:
-            losses = np.minimum(losses, local.loss if losses.ndim == 1 else local.loss[:, None])
+            losses = np.minimum(losses, local.loss if losses.ndim == 1 else local.loss[:, None], out=losses)
         return Charge(losses, local.unit)
 
     def ends_known(self, status: Status) -> bool:
