@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -80,7 +80,7 @@ class Charge:
         """The same views with all Gaussian noise multiplied by the factor."""
         if self.counts is not None:
             raise PrivacyError(f"only Gaussian noise is scaled here, found {_kinds(self.events)}")
-        return Charge(self.loss, factor * self.unit)
+        return replace(self, unit=factor * self.unit)
 
     def plus(self, other: Charge) -> Charge:
         """Both, the other one later: losses are told in its unit, if it has one."""
@@ -93,13 +93,13 @@ class Charge:
     def of(self, rows: Sequence[int]) -> Charge:
         """The charge of some peers only, in one view."""
         chosen = list(rows)
-        counts = None if self.counts is None else self.counts[chosen]
-        return Charge(self.loss[chosen], self.unit, self.events, counts)
+        return replace(self, loss=self.loss[chosen], counts=None if self.counts is None else self.counts[chosen])
 
     def group(self, members: tuple[int, ...]) -> Charge:
         """One row: all members change their data at once, one after the other, so that their mu add up."""
-        loss = float(np.sqrt(self.loss[list(members)]).sum()) ** 2
-        return Charge(np.array([loss]), self.unit)
+        if self.counts is not None:
+            raise PrivacyError(f"mu adds up for Gaussian noise only, found {_kinds(self.events)}")
+        return replace(self, loss=np.sqrt(self.loss[list(members)]).sum(keepdims=True) ** 2)
 
     def profile(self, row: int) -> Profile:
         """Of one peer in one view."""
@@ -231,14 +231,14 @@ class _Answer:
         charges add up to, and of all their releases (independent, so that squared mu add up)."""
         local = charged_locally(self.facts).of(members)
         counts = None if local.counts is None else local.counts.sum(axis=0, keepdims=True)
-        released = Charge(local.loss.sum(keepdims=True), local.unit, local.events, counts)
+        released = replace(local, loss=local.loss.sum(keepdims=True), counts=counts)
         if counts is not None or self.theorem is None or observers is None or self.charge.counts is not None:
             return released
         known = self.theorem.joint(self.facts, members, observers)
         losses = [self.charge.group(members).loss[0], released.loss[0] if self.status == "proven" else math.inf]
         if known is not None:
             losses.append(float(rescaled(np.array(known), self.theorem.unit(self.facts), local.unit)))
-        return Charge(np.array([min(losses)]), local.unit)
+        return replace(released, loss=np.array([min(losses)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +266,7 @@ def _least(answers: tuple[_Answer, ...], delta: float, asked: Sequence[int] | No
         for k, answer in enumerate(answers[1:], 1):
             lower = answer.charge.loss < loss
             loss, which = np.where(lower, answer.charge.loss, loss), np.where(lower, k, which)
-        return _Phase(answers, Charge(loss, best.unit), which)
+        return _Phase(answers, replace(best, loss=loss), which)
     chosen = list(range(len(best.loss)) if asked is None else asked)
     which[chosen] = np.argmin([answer.charge.of(chosen).epsilons(delta) for answer in answers], axis=0)
     rows, events, counts = np.zeros_like(best.loss), list[Event](), []
@@ -430,7 +430,7 @@ class Accountant:
         losses = rescaled(losses, theorem.unit(self.facts), local.unit)
         if theorem.status == "proven" and local.counts is None:
             losses = np.minimum(losses, local.loss if losses.ndim == 1 else local.loss[:, None], out=losses)
-        return Charge(losses, local.unit)
+        return replace(local, loss=losses, events=(), counts=None)
 
     def ends_known(self, status: Status) -> bool:
         """Whether its last states are a function of what every observer saw: a fact, whichever theorem is used."""
@@ -441,7 +441,7 @@ class Accountant:
         if watching == "each":
             pairs = np.repeat(charge.loss[:, None], self.facts.n, axis=1)
             np.fill_diagonal(pairs, np.nan)
-            charge = Charge(pairs, charge.unit, charge.events, charge.counts)
+            charge = replace(charge, loss=pairs)
         return _Answer(self.facts, charge, None, (RELEASED,), why)
 
     def losses(self, status: Status = "proven", progress: Progress | None = None) -> Array:
@@ -470,7 +470,7 @@ class Accountant:
         charge = _summed(phases)
         m = self._told(charge)
         known = _three(m)
-        table = Charge(np.array(known), charge.unit).epsilons(delta).tolist()
+        table = replace(charge, loss=np.array(known)).epsilons(delta).tolist()
         place = None if self.facts.n < 2 else tuple(int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))
         answers = [phase.answers[0] if place is None else phase.by(place) for phase in phases]
         titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
@@ -496,9 +496,7 @@ class Accountant:
 
 def _one(charge: Charge, row: int, nobody: bool) -> Charge:
     """One row of a charge; nothing at all if there is nobody left to learn about."""
-    if nobody:
-        return Charge(np.zeros(1), charge.unit)
-    return charge.of([row])
+    return Charge(np.zeros(1), charge.unit) if nobody else charge.of([row])
 
 
 def _named(observers: tuple[int, ...] | None) -> str:
