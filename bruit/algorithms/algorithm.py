@@ -40,8 +40,7 @@ class Algorithm(ABC, Generic[State]):
     """What every algorithm offers; concrete ones are frozen dataclasses, one per file.
 
     `linear` claims that messages are linear in what the door released (tested by superposition); `private` lists
-    state fields that must stay at home and are blanked before `emit`; `guarantees` lists the theorems that apply,
-    sharpest first.
+    state fields that must stay at home and are blanked before `emit`; `guarantees` lists the theorems that apply.
     """
 
     linear: ClassVar[bool] = False
@@ -100,7 +99,7 @@ class Algorithm(ABC, Generic[State]):
         return None
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        """Theorems on this algorithm's views, sharpest first; local DP always comes last by itself."""
+        """Theorems on this algorithm's views, each naming it; the least that holds is taken, local DP if none does."""
         return ()
 
     @classmethod

@@ -2,9 +2,10 @@
 
 Every release and every noise is a *source*, a unit vector of its own; states and messages are then linear forms over
 sources. Observers see rows of A s + B xi: sources that are releases carry the private scalar and its noise (all of it,
-a part or none), others are pure noise. This is the oracle behind the fast accountants: they are tested to agree with it
-(gossip:LG-1). Nonlinear algorithms are refused: `linear = True` is a tested claim. Cost: sources times messages; small
-graphs only.
+a part or none), others are pure noise, of one peer or shared by the two ends of an edge. This is the oracle behind the
+fast accountants: they are tested to agree with it (gossip:LG-1). Nonlinear algorithms are refused: `linear = True` is a
+tested claim. Cost: sources times messages; small graphs only. `bruit.audits.oracle` pushes these symbols through any
+engine and compares with what is claimed.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Address, Door
 from bruit.algorithms.messages import Edges
-from bruit.arrays import Array, Ints
+from bruit.arrays import Array, Bools, Ints
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.rows import user_loss
-from bruit.randomness import Replay
+from bruit.randomness import Dice, Replay
 from bruit.tasks import Task
 from bruit.trace import Meetings, Trace
 
@@ -40,12 +41,19 @@ class Forms(NamedTuple):
 
 @dataclass
 class SourceDoor(Door):
-    """A door that answers with symbols; `width` is the number of sources it may hand out."""
+    """A door that answers with symbols: the unit vector of a source, of which it may hand out `width`.
+
+    `answers` gives other rows, one per source: by superposition the messages are then those of the symbols times
+    `answers`. Choices come from the dice of the run, so that all but the numbers is as it was."""
 
     width: int
     owners: list[int] = field(default_factory=list)  # owner of each source
     releases: list[bool] = field(default_factory=list)  # whether the source is a release of data
     levels: dict[int, float] = field(default_factory=dict)  # releases with another noise than 1
+    shared: dict[int, int] = field(default_factory=dict)  # the other owner of noise between two peers
+    dice: Dice = field(default_factory=lambda: Replay(0))
+    answers: Array | None = None  # (sources, width)
+    between: dict[tuple[int, ...], int] = field(default_factory=dict)  # sources of edges, by ends and address
 
     @property
     def dim(self) -> int:
@@ -56,13 +64,24 @@ class SourceDoor(Door):
         return 1.0
 
     def _fresh(self, owners: Ints, data: bool) -> Array:
-        rows = np.zeros((len(owners), self.width))
         first = len(self.owners)
         self.owners.extend(int(u) for u in owners)
         self.releases.extend([data] * len(owners))
-        inside = np.arange(first, first + len(owners)) < self.width
-        rows[np.flatnonzero(inside), first + np.flatnonzero(inside)] = 1.0
+        return self._symbols(np.arange(first, first + len(owners)))
+
+    def _symbols(self, sources: Ints) -> Array:
+        if self.answers is not None:
+            return self.answers[sources]
+        rows = np.zeros((len(sources), self.width))
+        inside = np.flatnonzero(sources < self.width)
+        rows[inside, sources[inside]] = 1.0
         return rows
+
+    def known_to(self, observers: tuple[int, ...]) -> Bools:
+        """Which sources the observers drew themselves, or with somebody else  # (sources,)."""
+        mine = np.isin(self.owners, observers)
+        mine[[source for source, other in self.shared.items() if other in observers]] = True
+        return mine
 
     def value(self, at: Address) -> Array:
         return self._fresh(at.ids, True)
@@ -82,10 +101,10 @@ class SourceDoor(Door):
         raise PrivacyError("work on raw records is not linear in what the door releases")
 
     def choice(self, at: Address, count: int) -> Array:
-        return Replay(0).uniform("choice", at.ids, at.steps, at.use, count)
+        return self.dice.uniform("choice", at.ids, at.steps, at.use, count)
 
     def common(self, clock: Ints, count: int) -> Array:
-        return Replay(0).uniform("public", clock, 0, 0, count)
+        return self.dice.uniform("public", clock, 0, 0, count)
 
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
         return sigma[:, None] * self._fresh(at.ids, False)
@@ -95,7 +114,18 @@ class SourceDoor(Door):
         return np.repeat(sigma, counts)[:, None] * self._fresh(np.repeat(at.ids, counts), False)
 
     def pair_noise(self, at: Address, edges: Edges, sigma: float, width: int) -> Array:
-        raise PrivacyError("noise shared by two peers has no single owner; use the accountant of that protocol")
+        mine = np.repeat(at.ids, np.diff(edges.start))
+        step = np.repeat(at.steps, np.diff(edges.start))
+        sources = np.empty(len(mine), np.int64)
+        for k, (a, b, t) in enumerate(zip(mine.tolist(), edges.peers.tolist(), step.tolist(), strict=True)):
+            place = (min(a, b), max(a, b), t, at.use)
+            if place not in self.between:
+                self.between[place] = len(self.owners)
+                self.shared[len(self.owners)] = max(a, b)
+                self.owners.append(min(a, b))
+                self.releases.append(False)
+            sources[k] = self.between[place]
+        return np.where(mine < edges.peers, sigma, -sigma)[:, None] * self._symbols(sources)
 
 
 def view_forms(
@@ -108,8 +138,7 @@ def view_forms(
         raise ConfigError(f"{algorithm.name()} does not claim to be linear, so its views have no linear forms")
     count = _execute(algorithm, graph, steps, observers, seed, 1, given)[0]
     door, received, meetings = _execute(algorithm, graph, steps, observers, seed, len(count.owners), given)
-    mine = np.isin(door.owners, observers)
-    rows = [np.eye(door.width)[mine]] + [np.asarray(row).reshape(1, -1) for row in received]
+    rows = [np.eye(door.width)[door.known_to(observers)]] + [np.asarray(row).reshape(1, -1) for row in received]
     stacked = np.concatenate(rows)
     data = np.array(door.releases, bool)
     noise = np.array([door.levels.get(source, 1.0) for source in range(door.width)])
@@ -118,13 +147,12 @@ def view_forms(
 
 def _execute(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int,
              width: int, given: Trace | None) -> tuple[SourceDoor, list[Any], Meetings]:  # fmt: skip
-    door, dice = SourceDoor(width), Replay(seed)
+    dice = Replay(seed)
+    door = SourceDoor(width, dice=dice)
     job = Job(algorithm, graph, door, dice, steps, Ledger(graph.n), frozenset(observers), given=given)
     outcome = Bulk().execute(job)
     received = [message.row for message in outcome.trace.received if message.sender not in observers]
     return door, received, outcome.trace.meetings
-
-
 
 
 def exact_losses(

@@ -81,7 +81,7 @@ class Charge:
         """The same views with all Gaussian noise multiplied by the factor."""
         if self.counts is not None:
             raise PrivacyError(f"only Gaussian noise is scaled here, found {_kinds(self.events)}")
-        return Charge(self.loss, factor * self.unit, rounding=self.rounding)
+        return replace(self, unit=factor * self.unit)
 
     def plus(self, other: Charge) -> Charge:
         """Both, the other one later: losses are told in its unit, if it has one."""
@@ -98,10 +98,19 @@ class Charge:
         rows = amount[:, None] if amount.ndim == 1 and self.loss.ndim == 2 else amount
         return np.broadcast_to(rows, self.loss.shape)
 
+    def of(self, rows: Sequence[int]) -> Charge:
+        """The charge of some peers only, in one view."""
+        chosen = list(rows)
+        counts = None if self.counts is None else self.counts[chosen]
+        return replace(self, loss=self.loss[chosen], counts=counts, rounding=self.rounded()[chosen])
+
     def group(self, members: tuple[int, ...]) -> Charge:
         """One row: all members change their data at once, one after the other, so that their mu add up."""
-        loss = float(np.sqrt(self.loss[list(members)]).sum()) ** 2
-        return Charge(np.array([loss]), self.unit, rounding=float(self.rounded()[list(members)].sum()))
+        if self.counts is not None:
+            raise PrivacyError(f"mu adds up for Gaussian noise only, found {_kinds(self.events)}")
+        chosen = list(members)
+        loss = np.sqrt(self.loss[chosen]).sum(keepdims=True) ** 2
+        return replace(self, loss=loss, rounding=float(self.rounded()[chosen].sum()))
 
     def profile(self, row: int) -> Profile:
         """Of one peer in one view."""
@@ -240,11 +249,10 @@ class _Answer:
     def group(self, members: tuple[int, ...], observers: tuple[int, ...] | None) -> Charge:
         """One row for all members at once: the least of what the theorem knows of groups, of what the members' own
         charges add up to, and of all their releases (independent, so that squared mu add up)."""
-        local = charged_locally(self.facts)
-        chosen = list(members)
-        counts = None if local.counts is None else local.counts[chosen].sum(axis=0, keepdims=True)
-        amount = float(local.rounded()[chosen].sum())
-        released = Charge(local.loss[chosen].sum(keepdims=True), local.unit, local.events, counts, amount)
+        local = charged_locally(self.facts).of(members)
+        counts = None if local.counts is None else local.counts.sum(axis=0, keepdims=True)
+        amount = float(local.rounded().sum())
+        released = replace(local, loss=local.loss.sum(keepdims=True), counts=counts, rounding=amount)
         if counts is not None or self.theorem is None or observers is None or self.charge.counts is not None:
             return released
         known = self.theorem.joint(self.facts, members, observers)
@@ -252,7 +260,8 @@ class _Answer:
         losses = [self.charge.group(members).loss[0], released.loss[0] if certain else math.inf]
         if known is not None:
             losses.append(float(rescaled(np.array(known), self.theorem.unit(self.facts), local.unit)))
-        return Charge(np.array([min(losses)]), local.unit, rounding=max(amount, float(self.charge.rounded().max())))
+        return replace(released, loss=np.array([min(losses)]),
+                       rounding=max(amount, float(self.charge.rounded().max())))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,20 +276,23 @@ class _Phase:
         return self.answers[0 if self.which is None else int(self.which[entry])]
 
 
-def _least(answers: tuple[_Answer, ...], delta: float) -> _Phase:
-    """For every peer the answer that costs it least; the first one among equals."""
+def _least(answers: tuple[_Answer, ...], delta: float, asked: Sequence[int] | None = None) -> _Phase:
+    """For every peer the answer that costs it least; the first one among equals.
+
+    Where noise is not Gaussian epsilons are compared, of those peers only that are asked about: they cost time."""
     best = answers[0].charge
     if len(answers) == 1:
         return _Phase(answers, best, None)
     rounding = np.max([answer.charge.rounded() for answer in answers], axis=0)
+    which: Ints = np.zeros(best.loss.shape, np.int64)
     if all(answer.charge.counts is None for answer in answers):
-        which = np.zeros(best.loss.shape, np.int64)
         loss = best.loss
         for k, answer in enumerate(answers[1:], 1):
             lower = answer.charge.loss < loss
             loss, which = np.where(lower, answer.charge.loss, loss), np.where(lower, k, which)
-        return _Phase(answers, Charge(loss, best.unit, rounding=rounding), which)
-    which = np.argmin([answer.charge.epsilons(delta) for answer in answers], axis=0)
+        return _Phase(answers, replace(best, loss=loss, rounding=rounding), which)
+    chosen = list(range(len(best.loss)) if asked is None else asked)
+    which[chosen] = np.argmin([answer.charge.of(chosen).epsilons(delta) for answer in answers], axis=0)
     rows, events, counts = np.zeros_like(best.loss), list[Event](), []
     for k, answer in enumerate(answers):
         rows[which == k] = answer.charge.loss[which == k]
@@ -313,7 +325,9 @@ class Accountant:
     continued: bool = False
 
     def applicable(self, status: Status = "proven") -> tuple[list[_Holding], tuple[str, ...]]:
-        """The theorems of that status whose hypotheses hold, with these, and the reasons why others do not."""
+        """The theorems of that status whose hypotheses hold, with these, and the reasons why others do not.
+
+        After one that is an equality no other is asked; of formulas that prove nothing only the first is wanted."""
         why = out_of_reach(self.facts)
         refused, found = [why] if why else [], []
         for theorem in self.theorems:
@@ -324,6 +338,9 @@ class Accountant:
                 found.append((theorem, theorem.check(self.facts) + watched))
             except PrivacyError as error:
                 refused.append(f"{theorem.title} ({theorem.spec}) does not apply: {error}")
+                continue
+            if status != "proven" or theorem.sharp(self.facts):
+                break
         if status != "proven" and not found:
             raise PrivacyError("; ".join(refused) or f"no {status} formula is known for this algorithm")
         return found, tuple(refused)
@@ -357,7 +374,7 @@ class Accountant:
             raise PrivacyError(f"peer {watched[0]} is among the observers {list(observers or ())}: nobody has secrets"
                                " from oneself")  # fmt: skip
         check_delta(delta)
-        phases = self._phases(observers, status, delta)
+        phases = self._phases(observers, status, delta, asked=members)
         if members is not None and len(members) > 1:
             return self._of_group(phases, members, observers, delta)
         charge = _summed(phases)
@@ -404,12 +421,12 @@ class Accountant:
         )  # fmt: skip
 
     def _phases(self, watching: Watching, status: Status, delta: float, progress: Progress | None = None,
-                opened: bool = False) -> list[_Phase]:  # fmt: skip
+                opened: bool = False, asked: tuple[int, ...] | None = None) -> list[_Phase]:  # fmt: skip
         """The answers about each protocol, the earliest first."""
         before: list[_Phase] = []
         if self.earlier is not None:
             hidden = self.continued and not self.earlier.ends_known(status)
-            before = self.earlier._phases(watching, status, delta / 2, None, hidden)
+            before = self.earlier._phases(watching, status, delta / 2, None, hidden, asked)
         if watching is None or opened:
             why = ("the next protocol went on from its hidden states, so all its releases count as seen",)
             return [*before, _least((self._local(watching, why if opened and watching is not None else ()),), delta)]
@@ -417,13 +434,11 @@ class Accountant:
         if not found:
             told = refused or ("no theorem on views is known for this algorithm",)
             return [*before, _least((self._local(watching, told),), delta)]
-        answers: list[_Answer] = []
-        for theorem, hypotheses in found:
-            charge = self._charged(theorem, watching, delta / 2, progress)
-            answers.append(_Answer(self.facts, charge, theorem, hypotheses, refused))
-            if status != "proven" or (charge.counts is None and theorem.sharp(self.facts)):
-                break
-        return [*before, _least(tuple(answers), delta)]
+        answers = [_Answer(self.facts, self._charged(theorem, watching, delta / 2, progress), theorem, hypotheses,
+                           refused) for theorem, hypotheses in found]  # fmt: skip
+        if status == "proven" and any(answer.charge.counts is not None for answer in answers):
+            answers.append(self._local(watching, (*refused, "local DP says less than the theorems that hold")))
+        return [*before, _least(tuple(answers), delta, asked)]
 
     def _charged(self, theorem: Theorem, watching: tuple[int, ...] | Literal["each"], delta: float,
                  progress: Progress | None) -> Charge:  # fmt: skip
@@ -439,15 +454,16 @@ class Accountant:
             losses = theorem.losses(self.facts, watching)
         losses = rescaled(losses, theorem.unit(self.facts), local.unit)
         if theorem.status == "proven" and local.counts is None:
-            losses = np.minimum(losses, local.loss if losses.ndim == 1 else local.loss[:, None])
+            losses = np.minimum(losses, local.loss if losses.ndim == 1 else local.loss[:, None], out=losses)
+        charge = replace(local, loss=losses, events=(), counts=None, rounding=0.0)
         if theorem.status != "proven" or self.facts.ideal:
-            return Charge(losses, local.unit)
-        charge = Charge(losses, local.unit, rounding=theorem.rounding(self.facts))
+            return charge
+        charge = replace(charge, rounding=theorem.rounding(self.facts))
         if local.counts is not None:
             return charge
-        known = Charge(np.broadcast_to(local.loss if losses.ndim == 1 else local.loss[:, None], losses.shape),
-                       local.unit, rounding=local.rounding)  # fmt: skip
-        return replace(charge, rounding=np.where(losses >= known.loss, known.rounded(), charge.rounded()))
+        known = np.broadcast_to(local.loss if losses.ndim == 1 else local.loss[:, None], losses.shape)
+        least = replace(charge, loss=known, rounding=local.rounding).rounded()
+        return replace(charge, rounding=np.where(losses >= known, least, charge.rounded()))
 
     def ends_known(self, status: Status) -> bool:
         """Whether its last states are a function of what every observer saw: a fact, whichever theorem is used."""
@@ -458,7 +474,7 @@ class Accountant:
         if watching == "each":
             pairs = np.repeat(charge.loss[:, None], self.facts.n, axis=1)
             np.fill_diagonal(pairs, np.nan)
-            charge = Charge(pairs, charge.unit, charge.events, charge.counts, charge.rounding)
+            charge = replace(charge, loss=pairs)
         real = (REAL,) if self.facts.ideal else ()
         return _Answer(self.facts, charge, None, (door_hypothesis(self.facts), *self.facts.declared, *real), why)
 
@@ -489,7 +505,7 @@ class Accountant:
         m = self._told(charge)
         known = _three(m)
         most = float(charge.rounded().max(initial=0.0))
-        table = Charge(np.array(known), charge.unit, rounding=most).epsilons(delta).tolist()
+        table = replace(charge, loss=np.array(known), rounding=most).epsilons(delta).tolist()
         place = None if self.facts.n < 2 else tuple(int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))
         answers = [phase.answers[0] if place is None else phase.by(place) for phase in phases]
         titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
@@ -515,10 +531,7 @@ class Accountant:
 
 def _one(charge: Charge, row: int, nobody: bool) -> Charge:
     """One row of a charge; nothing at all if there is nobody left to learn about."""
-    if nobody:
-        return Charge(np.zeros(1), charge.unit)
-    counts = None if charge.counts is None else charge.counts[row : row + 1]
-    return Charge(charge.loss[row : row + 1], charge.unit, charge.events, counts, charge.rounded()[row : row + 1])
+    return Charge(np.zeros(1), charge.unit) if nobody else charge.of([row])
 
 
 def _named(observers: tuple[int, ...] | None) -> str:

@@ -9,13 +9,16 @@ from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.averaging import State as Value
 from bruit.algorithms.messages import Message
-from bruit.algorithms.renoised import Renoised
+from bruit.algorithms.renoised import Renoised, taper_of
 from bruit.algorithms.renoised import State as Spoken
 from bruit.algorithms.walk_sgd import State as Token
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, clip_rows
 from bruit.mechanisms.mechanism import snap
 from bruit.privacy.ledger import Budget, Ledger
+from bruit.privacy.network.gossip import ExactGossip
+from bruit.privacy.network.renoised import RenoisedGossip
+from bruit.privacy.network.walk import RealizedWalk
 
 # Mechanisms
 
@@ -134,6 +137,9 @@ class ReadsTwice(Averaging):
     def start(self, home):
         return Value((home.value() + home.value()) / 2)
 
+    def guarantees(self):
+        return (ExactGossip(about=("reads-twice",)),)
+
 
 @dataclass(frozen=True)
 class RawMessages(Averaging):
@@ -198,6 +204,9 @@ class TaperToZero(Renoised):
         public = super().prepare(graph, horizon)
         return public._replace(taper=np.where(np.arange(horizon) < horizon // 2, public.taper, 0.0))
 
+    def guarantees(self):
+        return (RenoisedGossip(taper_of, about=("taper-to-zero",)),)
+
 
 @dataclass(frozen=True)
 class SilentWithoutNoise(WalkSGD):
@@ -210,6 +219,9 @@ class SilentWithoutNoise(WalkSGD):
         if self.share > 0:
             update = home.mask(update, self.share * home.sigma, where=~may)
         return Token(token - self.rate * update, state.spent + may, np.where(may, home.clock, state.latest))
+
+    def guarantees(self):
+        return (RealizedWalk(self.rate, about=("silent-without-noise",)),)
 
 
 class Secret(NamedTuple):
