@@ -95,7 +95,7 @@ def test_euclidean_noise_is_pure_for_a_shift_in_any_direction():
 
 
 def test_rounding_is_paid_for():
-    """Two values one sensitivity apart round at most one spacing further apart on each coordinate; three for the law."""
+    """Two values one sensitivity apart round at most one spacing further apart a coordinate; three for the law."""
     noise = RecordNoise((1e-3,), 100, 1.0, "laplace", lattice=2.0**-4)
     assert noise.scales[0] == pytest.approx(1e-3 + 103 * noise.spacing)
 
