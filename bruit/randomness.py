@@ -81,18 +81,6 @@ class Dice(ABC):
         """Standard normals by Box-Muller: block j gives normals 2 j and 2 j + 1 of its row. Tails end at 8.57."""
         return self._draw("normal", purpose, _address(lanes, steps, use, run), count)  # (len(lanes), count)
 
-    def laplace(
-        self, purpose: str, lanes: Ints, steps: Ints | int, use: int = 0, count: int = 1, run: Ints | int = 0
-    ) -> Array:
-        """Laplace numbers of scale 1: a sign and an exponential, one word each."""
-        return self._draw("laplace", purpose, _address(lanes, steps, use, run), count)  # (len(lanes), count)
-
-    def exponential(
-        self, purpose: str, lanes: Ints, steps: Ints | int, use: int = 0, count: int = 1, run: Ints | int = 0
-    ) -> Array:
-        """Exponential numbers of mean 1, -log(uniform): waiting times of unit-rate clocks."""
-        return self._draw("exponential", purpose, _address(lanes, steps, use, run), count)  # (len(lanes), count)
-
     def normal32(
         self, purpose: str, lanes: Ints, steps: Ints | int, use: int = 0, count: int = 1, run: Ints | int = 0
     ) -> NDArray[np.float32]:
@@ -261,15 +249,6 @@ def _log(u: Array) -> Array:
     return exponent * math.log(2.0) + (2.0 * s + s * z * _polynomial(_LOG_TERMS, z))
 
 
-def _exponential(words: Words) -> Array:
-    return -_log(_uniform(words))
-
-
-def _laplace(words: Words) -> Array:
-    size = _exponential(words)
-    return np.where(words & np.uint64(1), -size, size)
-
-
 def _normal(words: Words) -> Array:
     radius = np.sqrt(-2.0 * _log(_uniform(words[:, 0::2])))
     turn = words[:, 1::2]
@@ -284,6 +263,4 @@ def _normal(words: Words) -> Array:
     return out
 
 
-_NUMBERS = {
-    "words": _words, "uniform": _uniform, "normal": _normal, "laplace": _laplace, "exponential": _exponential,
-}
+_NUMBERS = {"words": _words, "uniform": _uniform, "normal": _normal}

@@ -43,7 +43,9 @@ def descend(
     degrees = np.bincount(np.repeat(np.arange(graph.n), np.diff(links.start)), links.weights, graph.n)
     weights = links.weights / np.repeat(degrees, np.diff(links.start))
     share = coupling / (coupling + trust * smoothness)
-    clip, norm, spacing = (np.inf, 2, 0.0) if mechanism is None else (mechanism.clip, mechanism.norm, mechanism.spacing)
+    clip, norm, spacing, farthest = np.inf, 2, 0.0, np.inf
+    if mechanism is not None:
+        clip, norm, spacing, farthest = mechanism.inside, mechanism.norm, mechanism.spacing, mechanism.farthest
     each = len(woken) if mechanism is None else max(64, CHUNK // private.dim)
     for begin in range(0, len(woken), max(each, 1)):
         here = slice(begin, begin + each)
@@ -51,7 +53,7 @@ def descend(
         if mechanism is not None:
             noise = mechanism.noise(private.dice, woken[here], step[here], 0, private.dim, private.run)
         bad = logistic_descent(woken[here], awake[here], reads[here], noise, links.start, links.senders, weights,
-                               models, *problem, clip, norm, spacing, coupling, trust, share)
+                               models, *problem, clip, norm, spacing, farthest, coupling, trust, share)
         if bad >= 0:
             raise ConfigError(f"the gradient of peer {woken[begin + bad]} at wake-up {begin + bad} is not finite; "
                               "declare a larger smoothness")

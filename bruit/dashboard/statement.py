@@ -8,6 +8,8 @@ from bruit.report import public_facts
 
 STATUS = {
     "proven": "Proven: a theorem whose hypotheses are listed below says so.",
+    "quoted": "Quoted: a theorem of the named source; its proof is not repeated here.",
+    "ideal": "Ideal: true for real numbers; what is sent is rounded, and this is not proven for its bits.",
     "published": "Published: the formula as printed in a paper, not a guarantee of this library.",
     "heuristic": "Heuristic: an estimate, not a guarantee.",
 }

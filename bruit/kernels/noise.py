@@ -103,21 +103,6 @@ def uniforms(words: Words, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
-def exponentials(words: Words, out: Array) -> None:
-    """Exponential numbers of mean 1, one per word."""
-    for i in range(out.size):
-        out[i] = -_log(_uniform(words[i]))
-
-
-@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
-def laplaces(words: Words, out: Array) -> None:
-    """Laplace numbers of scale 1, one per word; the lowest bit is the sign."""
-    for i in range(out.size):
-        size = _as_word(-_log(_uniform(words[i])))
-        out[i] = _as_double(size ^ ((words[i] & U(1)) << U(63)))
-
-
-@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 def normals(words: Words, out: Array) -> None:
     """Standard normals by Box-Muller, two per block."""
     for i in range(out.size // 2):
@@ -173,9 +158,7 @@ def trim(numbers: Any, width: int, start: int, out: Any) -> None:
         row += 1
 
 
-TRANSFORMS: dict[str, Callable[..., None]] = {
-    "words": copy_words, "uniform": uniforms, "normal": normals, "laplace": laplaces, "exponential": exponentials,
-}
+TRANSFORMS: dict[str, Callable[..., None]] = {"words": copy_words, "uniform": uniforms, "normal": normals}
 
 
 def draw(kind: str, cipher: Any, high: Words, low: Words, count: int) -> Any:

@@ -80,7 +80,7 @@ def _clip(g: Array, clip: float, norm: int, spacing: float) -> None:
 def logistic_descent(
     woken: Ints, awake: Bools, reads: Bools, noise: Array, start: Ints, near: Ints, weights: Array, models: Array,
     record_start: Ints, features: Array, targets: Array, ridge: Array, bound: float, clip: float, norm: int,
-    spacing: float, coupling: float, trust: Array, share: Array,
+    spacing: float, farthest: float, coupling: float, trust: Array, share: Array,
 ) -> int:  # fmt: skip
     """Peers wake in this order and update their row of `models` in place (perso:PERSO-2).
 
@@ -102,7 +102,7 @@ def logistic_descent(
             if clip < np.inf:
                 _clip(g, clip, norm, spacing)
             for j in range(d):
-                slope = g[j] + noise[e, j] if noisy else g[j]
+                slope = min(max(g[j] + noise[e, j], -farthest), farthest) if noisy else g[j]
                 models[u, j] = (1.0 - a) * models[u, j] + a * (mean[j] - trust[u] / coupling * slope)
         else:
             for j in range(d):

@@ -15,6 +15,7 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.local_dp.estimates import Estimate, quantile
+from bruit.mechanisms.laplace import Laplace
 from bruit.privacy.accountants.heterogeneous import split_budget
 from bruit.privacy.events import BoundedEvent, Event
 from bruit.randomness import Dice
@@ -51,14 +52,17 @@ class AllPairs:
         return 2 * (self.kernel.span / self.pair_epsilon(n)) ** 2 * 2 / (n * (n - 1))
 
     def estimate(self, points: Array, dice: Dice, confidence: float = 0.95, run: int = 0) -> Estimate:
-        """The mean of all noisy pairs: a sum of exact kernels and of n (n - 1) / 2 Laplaces, all of them drawn."""
+        """The mean of all noisy pairs: a sum of exact kernels and of n (n - 1) / 2 Laplaces, all of them drawn.
+
+        A simulation: no pair is sent, and values are not rounded to the grid of the noise.
+        """
         rows = as_points(points, self.kernel)
         n = len(rows)
         count = n * (n - 1) // 2
-        total = 0.0
+        noise, total = Laplace(clip=self.kernel.span / 2).calibrate(self.pair_epsilon(n)), 0.0
         for start in range(0, count, _DRAWN):
-            total += float(dice.laplace("all-pairs", np.arange(start, min(start + _DRAWN, count)), run).sum())
-        value = u_statistic(rows, self.kernel) + self.kernel.span / self.pair_epsilon(n) * total / count
+            total += float(noise.noise(dice, np.arange(start, min(start + _DRAWN, count)), run, 0, 1).sum())
+        value = u_statistic(rows, self.kernel) + total / count
         error = math.sqrt(self.noise_variance(n))
         half = quantile(confidence) * error
         return Estimate(value, error, value - half, value + half, confidence, count)

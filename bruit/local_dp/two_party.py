@@ -26,6 +26,7 @@ from bruit.errors import ConfigError, PrivacyError
 from bruit.local_dp.coins import check_epsilon
 from bruit.local_dp.estimates import Estimate, quantile
 from bruit.local_dp.k_ary import KAry
+from bruit.mechanisms.laplace import Laplace
 from bruit.privacy.events import BoundedEvent, Event
 from bruit.randomness import Dice
 from bruit.statistics.kernels import Kernel, as_points, check_bounds, check_kernel
@@ -87,13 +88,18 @@ class TwoParty:
         lanes = np.arange(exact.size)
         if self.outcomes:
             return self._discrete(exact, dice, lanes, run).reshape(exact.shape)
-        noise = self.noise_scale * dice.laplace("two-party", lanes, run)[:, 0]
-        return np.asarray(exact + noise.reshape(exact.shape))
+        middle = self.kernel.low + self.kernel.span / 2
+        noisy = self._noise().release(exact.reshape(-1, 1) - middle, dice, lanes, run, 0)[:, 0]
+        return np.asarray(middle + noisy.reshape(exact.shape))
+
+    def _noise(self) -> Laplace:
+        """Exact Laplace noise on the distance of an answer from the middle of its range."""
+        return Laplace(clip=self.kernel.span / 2).calibrate(self.epsilon / self.rounds)
 
     @property
     def noise_scale(self) -> float:
         """R P / epsilon."""
-        return self.kernel.span * self.rounds / self.epsilon
+        return self._noise().scale
 
     def estimate(self, answers: Array, confidence: float = 0.95) -> Estimate:
         """The aggregator side: the mean of the answers; the interval is that of the population's statistic."""

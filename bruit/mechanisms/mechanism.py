@@ -22,7 +22,7 @@ from bruit.randomness import Dice
 from bruit.tasks.task import Task
 
 LEVELS = ("user", "record")
-LATTICE = 2.0**-20  # default spacing of the lattice, in units of the noise
+LATTICE = 2.0**-30  # default spacing of the lattice, in units of the noise
 
 
 class Mechanism(ABC):
@@ -119,6 +119,16 @@ class Mechanism(ABC):
         """
         return 2.0 * self.clip
 
+    @property
+    def inside(self) -> float:
+        """The norm that rows are cut to: clip, or a little less where the arithmetic needs room."""
+        return self.clip
+
+    @property
+    def farthest(self) -> float:
+        """Coordinates of data, and of releases, are cut to this: a function of the exact sum. inf: nothing is cut."""
+        return math.inf
+
 
 class Additive(Mechanism):
     """Clips rows and adds noise that does not depend on them."""
@@ -128,12 +138,14 @@ class Additive(Mechanism):
         self, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int, run: Ints | int = 0
     ) -> Array:
         rows = self.bare(values, lanes)
-        return rows + self.noise(dice, lanes, steps, use, rows.shape[1], run)  # (k, d)
+        noisy = rows + self.noise(dice, lanes, steps, use, rows.shape[1], run)
+        return np.clip(noisy, -self.farthest, self.farthest) if self.farthest < math.inf else noisy  # (k, d)
 
     @final
     def bare(self, values: Array, lanes: Ints) -> Array:
-        rows = clip_rows(check_rows(values, lanes), self.clip, self.norm)
-        return snap(rows, self.spacing) if self.spacing else rows
+        rows = clip_rows(check_rows(values, lanes), self.inside, self.norm)
+        rows = snap(rows, self.spacing) if self.spacing else rows
+        return np.clip(rows, -self.farthest, self.farthest) if self.farthest < math.inf else rows
 
     @property
     @final

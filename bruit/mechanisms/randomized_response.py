@@ -5,9 +5,15 @@
 A value x is the row e_x with one 1 and L - 1 zeros, and so is the release: counts of releases are whole numbers, whose
 floating-point sums are exact and say nothing of the order in which they were added. eps0-DP, exactly; nothing is
 clipped, a row that is no such row is refused. A spent budget releases a uniform value.
+
+The coin is a 64-bit word below t = ceil(2**64 gamma (1 + L 2**-49)). A uniform value is known to 52 bits, so that it is
+rarer than 1/L by a factor of up to 1 - 3 L 2**-52, or more frequent; with the longer coin the ratio of any two
+probabilities is still at most e**eps0: u_x / u_y + (1 - t') / (t' u_y) <= 1 + L (1 - gamma) / gamma for t' = t / 2**64.
 """
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -80,9 +86,14 @@ class RandomizedResponse(Mechanism):
         self, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int, run: Ints | int = 0
     ) -> Array:
         rows = self.bare(values, lanes)
-        draws = dice.uniform("noise", lanes, steps, use, 2, run)
-        chance = np.eye(self.values)[self._uniform(draws[:, 1], self.values)]
-        return np.where(draws[:, :1] < self.gamma, chance, rows)  # (k, values)
+        words = dice.words("noise", lanes, steps, use, 2, run)
+        chance = self.noise(dice, lanes, steps, use, self.values, run)
+        return np.where(words[:, :1] <= np.uint64(self._threshold() - 1), chance, rows)  # (k, values)
+
+    def _threshold(self) -> int:
+        """t: so many of 2**64 words make the answer uniform; at least one, so that no word is refused."""
+        longer = 1 + Fraction(self.values, 2**49)
+        return max(1, min(2**64, math.ceil(Fraction(self.gamma) * longer * 2**64)))
 
     def bare(self, values: Array, lanes: Ints) -> Array:
         rows = check_rows(values, lanes)

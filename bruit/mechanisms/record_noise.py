@@ -2,14 +2,18 @@
 
     release(x) = x + noise_u,     noise_u = noise_multiplier * sensitivity_u * draw,    the same cost for everybody
 
-law "laplace": sensitivities in L1, draws of density exp(-|t|)/2 on each coordinate; "gaussian": in L2, N(0, 1);
-"euclidean": in L2, one vector of density proportional to exp(-|b|_2), whose length is Gamma(dim, 1): pure epsilon.
+law "laplace": sensitivities in L1, Laplace numbers on each coordinate, exactly drawn on the grid of the noise; pure
+epsilon for the bits that are sent, by the argument of bruit.mechanisms.laplace. "gaussian": in L2, N(0, 1).
+"euclidean": sensitivities in L2, pure epsilon. The vector of density exp(-|b|_2) (perso:PERSO-13) has no exact sampler:
+with floats its pure epsilon would hold for real numbers only. So the noise is "laplace" noise sqrt(dim) times as large,
+since |x|_1 <= sqrt(dim) |x|_2: a standard deviation sqrt(2 dim / (dim + 1)) < 1.42 times that of the vector.
 
 Nothing is clipped here. The sensitivities must follow from the task: 2 L / m for the gradient of a mean of m losses
 with L-Lipschitz terms, say; `Task.sensitivities` derives them from declared bounds and refuses to guess. The door asks
 the task again (`compared`): noise that was measured for other records, other bounds or another regularizer is refused.
 Values are rounded toward zero to a lattice as in bruit.mechanisms.gaussian. Two values that close may round apart by
-one spacing on each coordinate, so dim (L1) or sqrt(dim) (L2) spacings are added to every sensitivity.
+one spacing on each coordinate, so sqrt(dim) (L2) or dim + 3 (L1; three for step 3 of that argument and for the rounding
+of the scales themselves) spacings are added to every sensitivity.
 """
 
 import math
@@ -19,9 +23,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.discrete_normal import discrete_normals
 from bruit.errors import ConfigError, PrivacyError
+from bruit.mechanisms.discrete_laplace import FARTHEST, Draws, discrete_laplace
 from bruit.mechanisms.mechanism import LATTICE, Additive, check_lattice, check_parameters, lattice_spacing
-from bruit.privacy.events import BoundedEvent, Event, Exact, GaussianEvent, LaplaceEvent
+from bruit.privacy.events import Event, Exact, GaussianEvent, LaplaceEvent
 from bruit.privacy.guarantee import Hypothesis
 from bruit.randomness import Dice
 from bruit.tasks.task import Task
@@ -74,19 +80,28 @@ class RecordNoise(Additive):
 
     @property
     def spacing(self) -> float:
-        return lattice_spacing(self.lattice, self.noise_multiplier * min(self.sensitivities), 0.0)
+        lattice = 2.0**-30 if self.pure and self.lattice is None else self.lattice  # pure noise is never plain floats
+        return lattice_spacing(lattice, self.noise_multiplier * min(self.sensitivities), 0.0)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is Laplace noise, exactly drawn: no delta."""
+        return self.law != "gaussian"
+
+    @property
+    def farthest(self) -> float:
+        return FARTHEST * self.spacing if self.pure and self.spacing else math.inf
 
     @property
     def scales(self) -> Array:
-        """The scale of each peer's noise  # (n,)."""
-        rounding = self.spacing * (self.dim if self.law == "laplace" else math.sqrt(self.dim))
-        return self.noise_multiplier * (np.array(self.sensitivities) + rounding)
+        """The scale of each peer's noise on one coordinate  # (n,)."""
+        sizes = np.array(self.sensitivities) * (math.sqrt(self.dim) if self.law == "euclidean" else 1.0)
+        return self.noise_multiplier * (sizes + self.spacing * (self.dim + 3 if self.pure else math.sqrt(self.dim)))
 
     @property
     def sigma(self) -> float:
         """Standard deviation of the noise on each coordinate of the peer that needs most."""
-        unit = {"gaussian": 1.0, "laplace": math.sqrt(2.0), "euclidean": math.sqrt(self.dim + 1.0)}[self.law]
-        return unit * float(self.scales.max())
+        return (math.sqrt(2.0) if self.pure else 1.0) * float(self.scales.max())
 
     @property
     def order(self) -> int:
@@ -119,25 +134,29 @@ class RecordNoise(Additive):
     def event(self) -> Event:
         if self.noise_multiplier == 0:
             return Exact()
-        if self.law == "euclidean":
-            return BoundedEvent(1.0 / self.noise_multiplier)
-        return (LaplaceEvent if self.law == "laplace" else GaussianEvent)(self.noise_multiplier)
+        if self.pure:
+            return LaplaceEvent(self.noise_multiplier)
+        apart = self.spacing / float(self.scales.min())
+        return GaussianEvent(self.noise_multiplier, self.dim * apart**2 / 4 if self.spacing else math.inf)
 
     def noise(self, dice: Dice, lanes: Ints, steps: Ints | int, use: int, d: int, run: Ints | int = 0) -> Array:
         if d != self.dim:
             raise ConfigError(f"this noise was calibrated for rows of {self.dim} numbers, found {d}")
         if self.noise_multiplier == 0:
             return np.zeros((len(lanes), d))
-        scale = self.scales[lanes][:, None]
-        if self.law == "laplace":
-            draws = dice.laplace("noise", lanes, steps, use, d, run)
-        else:
-            draws = dice.normal("noise", lanes, steps, use, d, run)
-        if self.law == "euclidean":
-            length = dice.exponential("length", lanes, steps, use, d, run).sum(axis=1)  # Gamma(d, 1)
-            draws = draws * (length / np.sqrt((draws * draws).sum(axis=1)))[:, None]
-        noise = scale * draws
-        return np.rint(noise / self.spacing) * self.spacing if self.spacing else noise  # (len(lanes), d)
+        if self.pure:
+            at = Draws(dice, "noise", lanes, steps, use, run)
+            return discrete_laplace(at, self.scales[lanes] / self.spacing, d) * np.float64(self.spacing)
+        scales = self.scales[lanes]
+        if not self.spacing:
+            return scales[:, None] * dice.normal("noise", lanes, steps, use, d, run)
+        noise = np.empty((len(lanes), d))
+        steps, run = np.broadcast_to(steps, scales.shape), np.broadcast_to(run, scales.shape)
+        for scale in np.unique(scales):
+            here = scales == scale
+            noise[here] = discrete_normals(dice, "noise", lanes[here], steps[here], use, d, float(scale) / self.spacing,
+                                           run[here], self.spacing)  # fmt: skip
+        return noise  # (len(lanes), d)
 
     def calibrate(self, epsilon: float, delta: float = 1e-6, releases: int = 1) -> "RecordNoise":
         """The least noise for which all releases of a peer together are (epsilon, delta)-DP.
@@ -151,8 +170,11 @@ class RecordNoise(Additive):
             raise ConfigError(f"noise is calibrated for a positive, finite epsilon, found {epsilon}")
         if releases < 1:
             raise ConfigError(f"noise is calibrated for 1 release or more, found {releases}")
-        if self.law != "gaussian" and delta == 0:
-            return replace(self, noise_multiplier=releases / epsilon)
+        if self.pure and delta == 0:
+            multiplier = releases / epsilon
+            while releases / multiplier > epsilon:  # rounding: take the float above
+                multiplier = math.nextafter(multiplier, math.inf)
+            return replace(self, noise_multiplier=multiplier)
 
         def cost(multiplier: float) -> float:
             return compose_epsilon([(replace(self, noise_multiplier=multiplier).event(), releases)], delta)

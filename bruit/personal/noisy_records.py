@@ -2,15 +2,15 @@
 
     x + Laplace(2 p / epsilon_x) on each of p coordinates, x in [-1, 1]^p;     y by randomized response with epsilon_y
 
-(epsilon_x + epsilon_y)-DP for each record, whatever is done with the published records afterwards.
+(epsilon_x + epsilon_y)-DP for each record, whatever is done with the published records afterwards; both draws are
+exact (bruit.mechanisms.laplace, bruit.mechanisms.randomized_response).
 """
-
-from math import exp
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
+from bruit.mechanisms import Laplace, RandomizedResponse
 from bruit.randomness import Dice
 
 
@@ -23,8 +23,8 @@ def publish(features: Array, labels: Array, epsilon: float, dice: Dice, share: f
     if features.ndim != 2 or labels.shape != (len(features),) or not bool((np.abs(labels) == 1).all()):
         raise ConfigError(f"give features (r, p) and r labels -1 and 1, found {features.shape} and {labels.shape}")
     rows: Ints = np.arange(len(features))
-    scale = 2 * features.shape[1] / (share * epsilon)
-    noisy = np.clip(features, -1.0, 1.0) + scale * dice.laplace("record", rows, 0, 0, features.shape[1])
-    lie = 1.0 / (1.0 + exp(min((1 - share) * epsilon, 700.0)))
-    flips = dice.uniform("label", rows, 0)[:, 0] < lie
-    return noisy, np.where(flips, -labels, labels)
+    boxed = np.clip(features, -1.0, 1.0)  # L1 norm at most p
+    noisy = Laplace(clip=float(features.shape[1])).calibrate(share * epsilon).release(boxed, dice, rows, 0, 0)
+    answers = RandomizedResponse.of(2, min((1 - share) * epsilon, 700.0))
+    told = answers.release(np.eye(2)[(labels > 0).astype(np.int64)], dice, rows, 0, 1)
+    return noisy, 2.0 * told[:, 1] - 1.0

@@ -3,7 +3,7 @@
     own^2 = (1 + s) / (n_H mu^2),   pair noise such that theta = mu^2;   error of the mean own / sqrt(n)
 
 n_H = n minus the colluders, whoever they are. On a complete graph theta is known exactly for every coalition; on a
-random k-out graph, which needs fewer exchanges, the k-out theorem holds from 81 honest peers on.
+random k-out graph, which needs fewer exchanges, the k-out theorem holds from 81 honest peers on; that one is quoted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bruit.errors import PrivacyError
 from bruit.planning.option import Option
 from bruit.planning.question import Question
 from bruit.privacy.accountants.gaussian import mu_of
+from bruit.privacy.guarantee import Status
 from bruit.privacy.network.gopa_k_out import FEWEST, Crowd, least_k, spread
 
 SURPLUS = 0.01
@@ -43,7 +44,7 @@ def _complete(question: Question, honest: int) -> Option:
     own = _own(honest, mu)
     rest = mu**2 * SURPLUS / (1 + SURPLUS)
     pair = math.sqrt(max(0.0, ((1 - 1 / honest) / rest - own**2) / honest))
-    return _stated(question, f"complete:{n}", n - 1, own, pair, "the exact view of GOPA", "perso:GOPA-3", honest)
+    return _stated(question, f"complete:{n}", n - 1, own, pair, "the exact view of GOPA", "perso:GOPA-3", "proven", honest)
 
 
 def _k_out(question: Question, honest: int) -> Option | None:
@@ -60,16 +61,17 @@ def _k_out(question: Question, honest: int) -> Option | None:
     pair = math.sqrt(spread(crowd, k) / (mu**2 * SURPLUS / (1 + SURPLUS)))
     degree = 2 * k - k * k / (n - 1)
     theorem = "GOPA on a random k-out graph"
-    return _stated(question, f"kout:{n},k={k}", degree, own, pair, theorem, "perso:GOPA-4", honest)
+    return _stated(question, f"kout:{n},k={k}", degree, own, pair, theorem, "perso:GOPA-4", "quoted", honest)
 
 
 def _stated(
-    question: Question, graph: str, degree: float, own: float, pair: float, theorem: str, spec: str, honest: int
-) -> Option:
+    question: Question, graph: str, degree: float, own: float, pair: float, theorem: str, spec: str, status: Status,
+    honest: int,
+) -> Option:  # fmt: skip
     noise = f"noise between neighbors of {pair:.4g} sensitivities, ratio {pair / own:.4g}"
     cost = f"{2 * degree:.4g} of the messages are keys and confirmations of a few dozen bytes; one carries the value"
     return Option(
-        "gopa", graph, 1, own, "proven", theorem, spec, f"{honest} of {question.peers} peers are honest and stay",
+        "gopa", graph, 1, own, status, theorem, spec, f"{honest} of {question.peers} peers are honest and stay",
         own / math.sqrt(question.peers), False, "perso:GOPA-5: own / sqrt(n)", 2 * degree + 1, question.mu**2 * own**2,
         (noise, cost, "who drops out is rolled back, as long as it has published nothing",
          "between real peers with `bruit mean --peers`"),

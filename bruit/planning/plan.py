@@ -18,6 +18,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.planning.option import Option
 from bruit.planning.question import Question
+from bruit.privacy.guarantee import STATUSES
 
 ALIASES = {
     "averaging": "gossip", "chebyshev": "gossip", "muffliato": "gossip", "gossip-sgd": "gossip", "walk-sgd": "walk",
@@ -89,7 +90,7 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
             (wanted is None and one.protocol not in SHOWN and one.status != "heuristic")]  # fmt: skip
     if not able:
         raise PrivacyError("; ".join(f"{name}: {why}" for name, why in refused.items()))
-    chosen = able[0]
+    chosen = min(able, key=lambda one: STATUSES.index(one.status))  # what is proven before what is quoted
     return Plan(question, chosen, tuple(option for option in ranked if option is not chosen), refused)
 
 

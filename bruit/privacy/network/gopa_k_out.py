@@ -13,6 +13,10 @@ so that the protocol, graph included, is (epsilon(theta, delta), 3 delta)-DP (Th
     own^2 = 2 log(1.25 / delta') / (n_H epsilon^2),   pair^2 = kappa own^2 n_H S,   delta = 3.75 (delta' / 1.25)^r,
     r = kappa / (kappa + 1): as kappa grows, delta falls to 3 delta' (the source prints delta').
 
+What is proven here is the curve of theta; that the graph has theta is Theorem 4.1 of the source (Bellet's habilitation,
+tel-03542802), whose proof is not repeated: the guarantee is `quoted`. The exact view of the graph that was drawn
+(bruit.privacy.network.gopa) is proven.
+
 Of the printed Table 4.1 the column rho = 0.5 is wrong: 34.4 forgets rho in S, and 44.93 (k = 203) is what is needed.
 """
 
@@ -112,7 +116,7 @@ def k_out_guarantee(
     enough = Hypothesis(f"rho n >= {FEWEST} and k = {k} >= {needed}", checked=True)
     share = Hypothesis(f"at least {crowd.honest:g} of {crowd.n} peers are honest and stay online", checked=False)
     return Guarantee(
-        "GOPA on a random k-out graph", "perso:GOPA-4", "proven", "user", "an honest peer",
+        "GOPA on a random k-out graph", "perso:GOPA-4", "quoted", "user", "an honest peer",
         "all dishonest peers together" + (" and one curious honest peer" if crowd.curious else ""),
         (enough, share, CLOSED, *STANDING),
         Failing(GaussianProfile(sensitivity * math.sqrt(theta)), 2 * delta / 3), theta * own_sigma**2,

@@ -127,3 +127,14 @@ def test_size_and_time_of_three_hundred_peers():
     text = render(run)
     assert time.process_time() - begin < 15
     assert len(text.encode()) < 15e6 * (300 / 2048) ** 2 + 600_000
+
+
+def test_every_status_has_its_sentence_and_its_color():
+    from importlib.resources import files
+
+    from bruit.dashboard.statement import STATUS
+    from bruit.privacy.guarantee import STATUSES
+
+    style = files("bruit.dashboard").joinpath("page.css").read_text()
+    assert tuple(STATUS) == STATUSES
+    assert all(f".{status}" in style for status in STATUSES)

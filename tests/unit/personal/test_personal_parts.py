@@ -29,6 +29,7 @@ from bruit.personal.sensitivity import (
 )
 from bruit.personal.utility import allocate, published_allocate
 from bruit.privacy.accountants.classical import classical_multiplier
+from bruit.privacy.events import LaplaceEvent
 from bruit.randomness import Replay
 from bruit.tasks import Logistic, Mean, Records
 from bruit.tasks.boosted import Boosted
@@ -75,9 +76,9 @@ def test_gaussian_releases_compose_exactly():
     assert epsilon_of(math.sqrt(7) / noise.noise_multiplier, 1e-5) == pytest.approx(2.0, rel=1e-6)
 
 
-@pytest.mark.parametrize(("law", "moment"), [("laplace", 2.0), ("gaussian", 1.0), ("euclidean", 4.0)])
+@pytest.mark.parametrize(("law", "moment"), [("laplace", 2.0), ("gaussian", 1.0), ("euclidean", 2.0)])
 def test_noise_has_the_scale_of_each_peer(law, moment):
-    """Second moments by coordinate; euclidean noise in 3 dimensions: E|b|^2 = 3 * 4, so 4 a coordinate (PERSO-13)."""
+    """Second moments by coordinate; the scale of euclidean noise in 3 dimensions is sqrt(3) times as large."""
     noise = RecordNoise((0.1, 1.0), 3, 2.0, law)
     drawn = noise.noise(Replay(0), np.tile([0, 1], 20_000), np.repeat(np.arange(20_000), 2), 0, 3)
     for peer, scale in enumerate(noise.scales):
@@ -86,14 +87,17 @@ def test_noise_has_the_scale_of_each_peer(law, moment):
     assert np.array_equal(drawn / noise.spacing, np.round(drawn / noise.spacing))
 
 
-def test_euclidean_noise_is_pure():
-    assert RecordNoise((1.0,), 2, 0.5, "euclidean").event().epsilon == 2.0
+def test_euclidean_noise_is_pure_for_a_shift_in_any_direction():
+    """A shift of L2 norm 1 has an L1 norm of up to sqrt(dim): noise of sqrt(dim) / epsilon hides it with no delta."""
+    noise = RecordNoise((1.0,), 4, 0.5, "euclidean")
+    assert noise.event() == LaplaceEvent(0.5)
+    assert noise.scales[0] >= 0.5 * 2.0
 
 
 def test_rounding_is_paid_for():
-    """Two values one sensitivity apart round at most one spacing further apart on each coordinate."""
+    """Two values one sensitivity apart round at most one spacing further apart a coordinate; three for the law."""
     noise = RecordNoise((1e-3,), 100, 1.0, "laplace", lattice=2.0**-4)
-    assert noise.scales[0] == pytest.approx(1e-3 + 100 * noise.spacing)
+    assert noise.scales[0] == pytest.approx(1e-3 + 103 * noise.spacing)
 
 
 def test_gradient_sensitivity_bounds_every_replacement():
@@ -197,7 +201,7 @@ def test_private_alternation_pays_for_models_and_losses():
                       wakes=80, noise=noise, sampled=3)  # fmt: skip
     counts = found.run.ledger.counts()
     events = [type(event).__name__ for event in found.run.ledger.events]
-    assert events == ["BoundedEvent", "LaplaceEvent", "LaplaceEvent"]
+    assert events == ["LaplaceEvent"] * 3
     assert counts[:, 0].tolist() == [1] * 8
     assert counts[:, 1].tolist() == [graphs] * 8
     assert counts[:, 2].max() == 4

@@ -242,3 +242,16 @@ def test_the_level_is_named():
     run = averaging(noise=br.Gaussian(clip=0.5, sigma=2.0, level="record"))
     assert run.guarantee(of=2, seen_by=1).level == "record"
     assert "(record level)" in run.epsilon().why()
+
+
+def test_the_weakest_status_wins():
+    """From strong to weak: proven, quoted, ideal, published, heuristic."""
+    from dataclasses import replace
+    from itertools import combinations
+
+    from bruit.privacy.guarantee import STATUSES, Guarantee, gaussian, together
+
+    assert STATUSES == ("proven", "quoted", "ideal", "published", "heuristic")
+    one = Guarantee("a claim", "none", "proven", "user", "peer 1", "peer 0", (), gaussian(1.0, 2.0))
+    for strong, weak in combinations(STATUSES, 2):
+        assert together([replace(one, status=weak), replace(one, status=strong)]).status == weak

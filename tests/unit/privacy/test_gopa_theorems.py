@@ -177,6 +177,7 @@ def test_k_out_conditions_and_calibration():
     wanted = (0.2649401263, 9.5910592526, 0.0768332626, 0.0097392368)
     assert (found.own_sigma, found.pair_sigma, found.spread, found.theta) == pytest.approx(wanted, rel=1e-8)
     stated = k_out_guarantee(crowd, 98, found.own_sigma, found.pair_sigma, 1e-5)
+    assert stated.status == "quoted"  # that a random graph is good enough is the source's theorem
     assert float(stated.epsilon(1e-5)) == pytest.approx(0.3631408114, rel=1e-8)
     assert float(stated.epsilon(1e-5)) <= sufficient_epsilon(found.theta, 1e-5 / 3) <= 0.5
 
