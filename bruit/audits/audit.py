@@ -33,7 +33,7 @@ from bruit.audits.power import CONFIDENCE as POWER_CONFIDENCE
 from bruit.audits.power import Planted, power
 from bruit.audits.scores import FEATURES, Score, learned_score, likelihood_score, shape_of
 from bruit.audits.trials import Views, paired_views
-from bruit.audits.worlds import FAR, Neighbors, World, worlds
+from bruit.audits.worlds import FAR, World, worlds
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.errors import ConfigError
@@ -43,6 +43,7 @@ from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Mechanism, RandomizedResponse, RecordNoise
 from bruit.privacy.guarantee import Guarantee, Hypothesis
 from bruit.privacy.ledger import Ledger
+from bruit.privacy.network.blas import one_blas_thread
 from bruit.privacy.profile import EventsProfile, check_delta
 from bruit.randomness import RUN_BITS, Replay
 from bruit.result import Run
@@ -154,8 +155,8 @@ class Audit:
     def __str__(self) -> str:
         fit = "does not apply" if math.isnan(self.gaussian_fit) else f"epsilon >= {self.gaussian_fit:.4g}"
         lines = [
-            f"{self.verdict}: epsilon = {self.claimed:.4g} at delta = {self.delta:g}, {self.level} level, was claimed for"
-            f" {self.of} against {self.seen_by}",
+            f"{self.verdict}: epsilon = {self.claimed:.4g} at delta = {self.delta:g}, {self.level} level, was claimed"
+            f" for {self.of} against {self.seen_by}",
             *([f"refuted because {self.reason}"] if self.refuted else []),
             f"  claimed by {self.theorem} ({self.spec}), {self.status}",
             *([f"  ran on {self.engine}"] if self.engine else []),
@@ -240,6 +241,8 @@ class Trials:
         """Run the trials of every world, plant the bugs, and say what came of it."""
         rehearsal, mechanism = self.rehearsal, self.rehearsal.privacy
         shape = shape_of(rehearsal.algorithm, rehearsal.graph, rehearsal.steps, self.observers, rehearsal.trace)
+        if shape.pairs:
+            places = places[-1:]  # only the experiment's own task answers about pairs of points
         noisy = mechanism is not None and mechanism.kind == "gaussian" and mechanism.sigma > 0
         normal = [noisy and shape.affine and (world.straight or not shape.reacts) for world in places]
         known = [self._likelihood(world) if fits else None for world, fits in zip(places, normal, strict=True)]
@@ -247,7 +250,7 @@ class Trials:
         each = 1 - (1 - self.confidence) / sum(count * (2 + fits) for count, fits in zip(scores, normal, strict=True))
         says = {place: float(self.claim.epsilon(place)) for place in dict.fromkeys((self.delta, *DELTAS))}
         enough(self.trials, says, self.delta, each, any(normal))
-        self._same_protocol(places[0])
+        self._same_protocol(places[-1])
         total, done = self.trials * (len(places) + len(plant)), 0
 
         def told(count: int) -> None:
@@ -282,7 +285,8 @@ class Trials:
         number = len(places) - 1 if name == CLIPLESS else 0
         proof = found_in(number, bug)[0]
         return Planted(name, places[number].name, any(one.refutes for one in proof),
-                       power([(one.bound, one.claimed) for one in proof]), POWER_CONFIDENCE, self._count(places[number]))
+                       power([(one.bound, one.claimed) for one in proof]), POWER_CONFIDENCE,
+                       self._count(places[number]))  # fmt: skip
 
     def _likelihood(self, world: World) -> Score | None:
         done = self.rehearsal
@@ -302,18 +306,18 @@ class Trials:
         done, count = self.rehearsal, self._count(world)
         heard = int(np.isin(done.trace.meetings.b, self.observers).sum()) or done.steps * len(self.observers)
         along = world.direction if heard * world.data.dim > FEATURES else None
-        chunks = paired_views(done.algorithm, done.graph, self.rehearsal.privacy, world.data, self.observers, done.steps, count,
+        chunks = paired_views(done.algorithm, done.graph, done.privacy, world.data, self.observers, done.steps, count,
                               done.seed, done.trace, bug, along)  # fmt: skip
         return _joined(_told(chunks, told))
 
     def _same_protocol(self, world: World) -> None:
         """The trials repeat the protocol that the claim is about: its ledger, line by line."""
         done, ledger = self.rehearsal, Ledger(self.rehearsal.n)
-        door = TaskDoor(world.data, self.rehearsal.privacy, Replay(done.seed), ledger)
+        door = TaskDoor(world.data, done.privacy, Replay(done.seed), ledger)
         Bulk().execute(Job(done.algorithm, done.graph, door, Replay(done.seed), done.steps, ledger, given=done.trace))
         if not np.array_equal(_reads(ledger), _reads(done.ledger)):
-            raise ConfigError(f"{done.algorithm.name()} draws who takes part anew in every run, so that the claim of one"
-                              " run is not that of another; audit it with everybody taking part")  # fmt: skip
+            raise ConfigError(f"{done.algorithm.name()} draws who takes part anew in every run, so that the claim of"
+                              " one run is not that of another; audit it with everybody taking part")  # fmt: skip
 
 
 def _reads(ledger: Ledger) -> Array:
@@ -438,7 +442,8 @@ def evidence(world: str, known: list[Score], views: Views, says: Mapping[float, 
              normal: bool) -> tuple[list[Evidence], tuple[str, ...]]:  # fmt: skip
     """All bounds of all scores; the learned one is fitted on the first half of the trials, which also chooses tests."""
     half = len(views.left) // 2
-    scores = [*known, learned_score(Views(views.left[:half], views.right[:half]))]
+    with one_blas_thread():
+        scores = [*known, learned_score(Views(views.left[:half], views.right[:half]))]
     found = []
     for score in scores:
         left, right = score.of(views)

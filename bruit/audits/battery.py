@@ -81,7 +81,7 @@ def every_release(case: Case) -> Finding:
 
 
 def same_engine(case: Case) -> Finding:
-    """What the experiment's engine did is what the trials repeat: states, ledger lines, and all that observers heard."""
+    """What the experiment's engine did is what the trials repeat: states, ledger lines, all that observers heard."""
     name, made, done = "the engine", case.made, case.done
     fused = bool(done.engine.get("fused"))
     again = run(made.algorithm, made.graph, made.task, privacy=made.privacy, steps=made.steps, seed=done.seed,
@@ -91,8 +91,9 @@ def same_engine(case: Case) -> Finding:
         heard = 0 if fused else _heard(done, again)
     except ConformanceError as error:
         return Finding(name, REFUTED, f"{engine_words(done)} does not do what is accounted: {error}")
-    return Finding(name, STANDS, f"{engine_words(done)} agrees with its replay: {agreed.lines} ledger lines,"
-                   f" {'states only, a fused path keeps no messages' if fused else f'{heard} messages heard'}")  # fmt: skip
+    messages = "and a fused path keeps no messages" if fused else f"{heard} messages heard"
+    words = f"{engine_words(done)} agrees with its replay: {agreed.lines} ledger lines, {messages}"
+    return Finding(name, STANDS, words)
 
 
 def _heard(done: Run, again: Run) -> int:
@@ -113,7 +114,7 @@ def engine_words(done: Run) -> str:
     """The engine and its faults, in a few words."""
     facts = dict(done.engine)
     name = facts.pop("name")
-    told = [f"{key} {value:g}" for key, value in facts.items() if isinstance(value, float) and value and key != "timeout"]
+    told = [f"{key} {facts[key]:g}" for key in ("latency", "loss", "churn") if facts.get(key)]
     told += ["fused"] if facts.get("fused") else []
     lost = len(done.trace.faults.round)
     told += [f"{lost} links down"] if lost else []

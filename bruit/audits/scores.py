@@ -112,7 +112,7 @@ class _ScriptedDoor(SourceDoor):
 
     def __init__(self, script: Array) -> None:
         super().__init__(script.shape[1])
-        self._script, self._next, self.reacts = script, 0, False
+        self._script, self._next, self.reacts, self.pairs = script, 0, False, False
 
     def _fresh(self, owners: Ints, data: bool) -> Array:
         rows = (self._next + np.arange(len(owners))) % len(self._script)
@@ -136,11 +136,11 @@ class _ScriptedDoor(SourceDoor):
         return self._about_model(at)
 
     def pair_value(self, x: Array, y: Array) -> Array:
-        self.reacts = True
+        self.pairs = True
         return x * y
 
     def pair_gradient(self, models: Array, x: Array, y: Array) -> Array:
-        self.reacts = True
+        self.pairs = True
         return models * x * y
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
@@ -153,10 +153,12 @@ class _ScriptedDoor(SourceDoor):
 
 
 class Shape(NamedTuple):
-    """Whether a view is affine in what the door answers, and whether the door is asked about models at all."""
+    """Whether a view is affine in what the door answers, whether the door is asked about models at all, and whether
+    the task is asked about pairs of points."""
 
     affine: bool
     reacts: bool
+    pairs: bool
 
 
 def shape_of(
@@ -171,4 +173,4 @@ def shape_of(
     seen = [copied_views(algorithm, graph, door, steps, observers, 1, 0, given) for door in doors]
     scale = 1.0 + float(np.abs(np.stack(seen)).max(initial=0.0))
     affine = bool(np.allclose(seen[0] + seen[1], seen[2] + seen[3], rtol=0, atol=1e-9 * scale))
-    return Shape(affine, any(door.reacts for door in doors))
+    return Shape(affine, doors[0].reacts, doors[0].pairs)

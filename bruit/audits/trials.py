@@ -42,7 +42,7 @@ def paired_views(
 ) -> Iterator[Views]:  # fmt: skip
     """`trials` independent runs on each data set, in chunks; even copies hold the left one, odd ones the right.
 
-    Rows of features are flattened (rows, d), or their components `along` a direction. `bug` is planted in every release.
+    Rows of features are flattened (rows, d), or their components `along` a direction. `bug`: planted in each release.
     """
     n = graph.n
     if 2 * trials * n >= 1 << PAIR_BITS:

@@ -5,9 +5,9 @@
                 outside of the clip on either side
     records     the experiment's own records, and the same canary in the place of peer u's
 
-The first is the worst case of every theorem on linear views, and its best score is known. The others catch what straight
-lines cannot show: a missing clip, a clip after the noise, answers to reactions. All are neighbors at user and at record
-level, since a mechanism bounds the whole row.
+The first is the worst case of every theorem on linear views, and its best score is known. The others catch what
+straight lines cannot show: a missing clip, a clip after the noise, answers to reactions. All are neighbors at user and
+at record level, since a mechanism bounds the whole row.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Bulk(Engine):
 
     def __post_init__(self) -> None:
         if self.copies < 1 or self.first < 0:
-            raise ConfigError(f"the bulk engine runs 1 copy or more, the first of them number 0 or later; found copies ="
-                              f" {self.copies}, first = {self.first}")  # fmt: skip
+            raise ConfigError(f"the bulk engine runs 1 copy or more, the first of them number 0 or later; found"
+                              f" copies = {self.copies}, first = {self.first}")  # fmt: skip
         if self.fused and self.copies * (1 + self.first) > 1:
             raise ConfigError("a fused path runs one copy; leave out fused, or run the copies one after the other")
 
@@ -108,8 +108,9 @@ class _Story:
         if self.copies == 1 and not self.first:
             return home_of(self.job, self.public, peers, step, clock, last, edges)
         lanes = self.rows(peers, self.job.n) + self.first * self.job.n
-        every = [np.tile(column, self.copies) for column in (peers, step, clock, last)]
-        return _CopyHome(lanes, self.job.door, *every, edges, self.public)
+        k = self.copies
+        return _CopyHome(lanes, self.job.door, np.tile(peers, k), np.tile(step, k), np.tile(clock, k), np.tile(last, k),
+                         edges, self.public)  # fmt: skip
 
     def begin(self, links: Links, last: bool) -> Any:
         """The states before anything was heard."""
@@ -399,7 +400,7 @@ def rows_of(links: Links, lanes: Ints) -> Links:
 
 
 def tiled(links: Links, copies: int, stride: int) -> Links:
-    """The exchange of every copy at once: block-diagonal weights over rows `stride` apart, peers' own numbers as ids."""
+    """The exchange of every copy at once: block-diagonal weights over rows `stride` apart; ids are the peers' own."""
     shift = np.repeat(np.arange(copies) * stride, len(links.senders))
     start = np.concatenate(([0], np.cumsum(np.tile(np.diff(links.start), copies))))
     full = None
