@@ -300,7 +300,7 @@ class Trials:
     def _numbers(self, world: World) -> int:
         graph = self.rehearsal.graph
         first = graph if isinstance(graph, Graph) else graph.at(0)
-        return max(1, self.rehearsal.steps * int(first.weights.nnz) * max(world.data.dim, 1))
+        return max(1, self.rehearsal.steps * int(first.weights.nnz) * max(world.data.width, 1))
 
     def _views(self, world: World, bug: Bug | None, told: Callable[[int], None]) -> Views:
         done, count = self.rehearsal, self._count(world)
@@ -408,7 +408,7 @@ def _rows(mechanism: Mechanism, dim: int, of: int) -> list[tuple[str, Array, Arr
     diagonal /= np.linalg.norm(diagonal, mechanism.norm)
     c = mechanism.clip
     rows = {"first axis": first * c, "last axis": last * c, "diagonal": diagonal * c,
-            "first axis, outside": 5 * FAR * first * c, "diagonal, outside": 5 * FAR * diagonal * c}  # fmt: skip
+            "first axis, outside": FAR * first * c, "diagonal, outside": FAR * diagonal * c}  # fmt: skip
     ends = [(name, -row, row) for name, row in rows.items()]
     return [*ends, ("zero and almost the end", 0 * first, 0.9999 * c * diagonal)]
 

@@ -22,7 +22,7 @@ from bruit.errors import ConfigError
 from bruit.mechanisms import Mechanism, RandomizedResponse, RecordNoise
 from bruit.tasks.task import Constants, Manifest, Task
 
-FAR = 10.0
+FAR = 1000.0
 """Canaries and reactions reach so many clips."""
 
 DISTANCE = 1e4
