@@ -1,4 +1,4 @@
-"""`bruit audit`: thousands of paired runs on neighboring data, and the largest epsilon they prove."""
+"""`bruit audit`: thousands of paired runs on neighboring data, the largest epsilon they prove, and checks beside."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ def audit(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Try to refute the epsilon of an experiment's protocol: what is claimed, what the trials prove, and the power.
+    """Try to refute the epsilon of an experiment as it runs: its engine and faults, its records, canaries outside of
+    the clip, every release; bugs planted on the way say what the audit would have seen. Exit code 1 if it is refuted.
 
     Example: bruit audit experiment.toml --of 3 --seen-by 0 --trials 10000 --delta 1e-6
     """
-    from bruit.audits.experiments import audit_experiment, hardest_pair
+    from bruit.audits.experiments import audit_experiment
 
     status: Status = "published" if published else "proven"
     if (of is None) != (seen_by is None):
         raise ConfigError("name both --of and --seen-by, or neither to have the hardest pair chosen")
-    if of is None or seen_by is None:
-        of, observer = hardest_pair(experiment, status, seed)
-        seen_by = str(observer)
+    watching = None if seen_by is None else _observers(seen_by)
     with Ticker(quiet or as_json, "paired runs") as ticker:
-        found = audit_experiment(experiment, of, _observers(seen_by), trials, delta, confidence, status, seed, ticker)
+        found = audit_experiment(experiment, of, watching, trials, delta, confidence, status, seed, ticker)
     if as_json:
         emit_json(found.to_dict())
     else:
         say(str(found))
+    if found.refuted:
+        raise typer.Exit(1)
 
 
 def _observers(text: str) -> list[int] | None:

@@ -29,7 +29,7 @@ S = TypeVar("S")
 QUESTIONS = frozenset((
     "beginning", "value", "value_with", "gradient", "prox", "envelope_gradient", "descent", "pair_value",
     "pair_gradient", "keep", "choice", "common", "noise", "copy_noise", "pair_noise", "fine_grid", "reach", "value_on",
-    "gradient_on", "descent_on", "noise_on", "copy_noise_on", "pair_noise_on",
+    "gradient_on", "descent_on", "noise_on", "dither_on", "copy_noise_on", "pair_noise_on",
 ))  # fmt: skip
 NUMBERS = frozenset(("dim", "sigma", "gamma"))  # facts about the door, not answers
 SHOWN = frozenset(("beginning", "common", "pair_value", "pair_gradient", "fine_grid", "reach"))

@@ -121,7 +121,7 @@ class Arithmetic:
         """What leaves: with a dither on the grid, as it is otherwise."""
         if not self.grid or self.sums:
             return said
-        return self.home.mask(said, self.facts.dither * self.home.sigma, on=self.form())
+        return self.home.dither(said, self.facts.dither * self.home.sigma, self.form())
 
     def form(self, memory: float = 1.0, copies: bool = False) -> OnGrid:
         """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and

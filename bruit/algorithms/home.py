@@ -116,6 +116,10 @@ class Door(ABC):
         """Noise on a grid, without data, one row per lane  # (lanes, width)."""
         raise LocalProtocolError("this door has no grid")
 
+    def dither_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        """Noise on a grid that a message carries, one row per lane (fp:FP-1)  # (lanes, width)."""
+        raise LocalProtocolError("this door has no grid")
+
     def copy_noise_on(self, at: Address, edges: Edges, sigma: Array, width: int, on: OnGrid) -> Array:
         """Independent noise on a grid for every message copy  # (copies, width)."""
         raise LocalProtocolError("this door has no grid")
@@ -281,6 +285,9 @@ class TaskDoor(Door):
 
     def noise_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
         return self._lattice_noise("noise", at, at.ids, sigma, np.ones(len(at.ids), np.int64), width, on)
+
+    def dither_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        return self.noise_on(at, sigma, width, on)
 
     def copy_noise_on(self, at: Address, edges: Edges, sigma: Array, width: int, on: OnGrid) -> Array:
         counts = np.diff(edges.start)
@@ -618,6 +625,12 @@ class Home:
         if where.any():
             masked[where] += self._noise(at.rows(where), levels[where], x.shape[1], on)
         return masked
+
+    def dither(self, x: Array, sigma: float, on: OnGrid) -> Array:
+        """x, a message on a grid, plus its dither (fp:FP-1)."""
+        rows = self._door.dither_on(self._address(), np.full(len(self.ids), sigma), x.shape[1], on)
+        rows += x
+        return rows
 
     def _noise(self, at: Address, levels: Array, width: int, on: OnGrid | None) -> Array:
         if on is not None and on.grid:

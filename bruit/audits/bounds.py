@@ -13,7 +13,9 @@ of linear-Gaussian views are; it reaches epsilons that no count can. Both err wi
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +36,9 @@ class Bound:
     delta: float
     confidence: float
     trials: int
+    hits: tuple[int, int] = (0, 0)  # of a counted test, out of so many
+    alarms: tuple[int, int] = (0, 0)
+    reach: float = math.nan  # of a fit: the measured (mean gap) / (standard deviation)
 
 
 def check_confidence(confidence: float) -> None:
@@ -86,37 +91,55 @@ def clopper_pearson(
     training: tuple[Array, Array], judged: tuple[Array, Array], delta: float, confidence: float,
 ) -> Bound:  # fmt: skip
     """The bound of one threshold test, chosen on the training scores (left, right), counted on the judged ones."""
-    check_delta(delta)
+    return count_against(training, judged, {delta: 0.0}, confidence)
+
+
+def count_against(
+    training: tuple[Array, Array], judged: tuple[Array, Array], claimed: Mapping[float, float], confidence: float,
+) -> Bound:  # fmt: skip
+    """One threshold test against a claim that says epsilon = claimed[delta] at every delta: the training scores choose
+    delta and threshold where the proof would exceed the claim most, the judged ones are counted once."""
+    for delta in claimed:
+        check_delta(delta)
     check_confidence(confidence)
     left, right = _finite(*judged)
     trials = min(len(left), len(right))
-    least = needed_trials(0.0, delta, confidence)
+    least = needed_trials(0.0, min(claimed), confidence)
     if 2 * trials < least:
         raise ConfigError(f"{2 * trials} paired trials cannot show anything at confidence {confidence:g}; at least"
                           f" {least} are needed")  # fmt: skip
-    threshold, above, of_right = _chosen(*_finite(*training), (len(left), len(right)), delta, confidence)
-    sides = [(side > threshold) == above for side in (left, right)]
-    hits, alarms = sides[::-1] if of_right else sides
-    found = count_bound(np.array([hits.sum()]), len(hits), np.array([alarms.sum()]), len(alarms), delta, confidence)
-    return Bound("Clopper-Pearson", float(found[0]), delta, confidence, trials)
+    test = _chosen(*_finite(*training), (len(left), len(right)), claimed, confidence)
+    sides = [(side > test.threshold) == test.above for side in (left, right)]
+    hits, alarms = ((int(side.sum()), len(side)) for side in (sides[::-1] if test.of_right else sides))
+    found = count_bound(np.array([hits[0]]), hits[1], np.array([alarms[0]]), alarms[1], test.delta, confidence)
+    return Bound("Clopper-Pearson", float(found[0]), test.delta, confidence, trials, hits, alarms)
 
 
-def _chosen(left: Array, right: Array, judged: tuple[int, int], delta: float,
-            confidence: float) -> tuple[float, bool, bool]:  # fmt: skip
-    """The test that proves most if the judged half looks like the training one: its threshold, whether it is about
-    scores above it, and whether a hit is one of the right data."""
+class _Test(NamedTuple):
+    """Scores above the threshold (or below) tell the right data (or the left); judged at this delta."""
+
+    threshold: float
+    above: bool
+    of_right: bool
+    delta: float
+
+
+def _chosen(left: Array, right: Array, judged: tuple[int, int], claimed: Mapping[float, float],
+            confidence: float) -> _Test:  # fmt: skip
+    """The test that exceeds the claim most if the judged half looks like the training one."""
     pooled = np.sort(np.concatenate((left, right)))
     grid = np.unique(pooled[np.linspace(0, len(pooled) - 1, GRID).astype(np.int64)])
     shares = [1 - np.searchsorted(np.sort(side), grid, side="right") / len(side) for side in (left, right)]
-    best, found = -1.0, (float(grid[0]), True, True)
+    best, found = -math.inf, _Test(float(grid[0]), True, True, min(claimed))
     for above in (True, False):
         one, two = (count * (share if above else 1 - share) for count, share in zip(judged, shares, strict=True))
         for of_right in (True, False):
             hits, alarms = ((two, judged[1]), (one, judged[0])) if of_right else ((one, judged[0]), (two, judged[1]))
-            proven = count_bound(*hits, *alarms, delta, confidence)
-            place = int(np.argmax(proven))
-            if proven[place] > best:
-                best, found = float(proven[place]), (float(grid[place]), above, of_right)
+            for delta, epsilon in claimed.items():
+                proven = count_bound(*hits, *alarms, delta, confidence)
+                place = int(np.argmax(proven))
+                if proven[place] - epsilon > best:
+                    best, found = float(proven[place]) - epsilon, _Test(float(grid[place]), above, of_right, delta)
     return found
 
 
@@ -144,9 +167,10 @@ def gaussian_fit(left: Array, right: Array, delta: float, confidence: float) -> 
     gap = abs(float(right.mean() - left.mean()))
     size = max(abs(float(left.mean())), abs(float(right.mean())))
     if gap <= 1e-9 * size:
-        return Bound("Gaussian fit", 0.0, delta, confidence, trials)
-    mu = mu_bound(gap / spread, trials, confidence) if spread > 1e-12 * gap else math.inf
-    return Bound("Gaussian fit", epsilon_of(max(mu, 0.0), delta), delta, confidence, trials)
+        return Bound("Gaussian fit", 0.0, delta, confidence, trials, reach=0.0)
+    reach = gap / spread if spread > 1e-12 * gap else math.inf
+    mu = mu_bound(reach, trials, confidence) if reach < math.inf else math.inf
+    return Bound("Gaussian fit", epsilon_of(max(mu, 0.0), delta), delta, confidence, trials, reach=reach)
 
 
 def mu_bound(measured: float, trials: int, confidence: float) -> float:

@@ -2,11 +2,12 @@
 
 One run is repeated behind a door that looks over the mechanism's shoulder. Noise that appears twice, at another step,
 peer or phase, is a mistake whatever the data; so is an answer that left without a ledger line, or a message copy that
-shares its noise with another.
+shares its noise with another. Rows are so wide that honest noise repeats one with probability below 1e-9.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,33 +16,40 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Address, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges
-from bruit.arrays import Array
-from bruit.audits.trials import Neighbors
+from bruit.arrays import Array, Ints
+from bruit.audits.worlds import Neighbors
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.errors import ConformanceError
 from bruit.graphs import Graph, GraphSequence
-from bruit.mechanisms import Mechanism
+from bruit.mechanisms import Mechanism, RandomizedResponse, RecordNoise
+from bruit.mechanisms.mechanism import Additive
 from bruit.privacy.events import Mask
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.randomness import Replay
+from bruit.tasks.task import Task
+
+REPEATED = 1e-9  # the chance that honest noise on a coarse lattice repeats a row
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows of noise that were handed out together: to whom, at which of their steps, and for what."""
+
+    rows: Array  # (k, d)
+    ids: Ints
+    steps: Ints
+    words: str  # with {peer} and {step}
+
+    def place(self, row: int) -> str:
+        return self.words.format(peer=int(self.ids[row]), step=int(self.steps[row]))
 
 
 @dataclass(frozen=True)
 class ShoulderDoor(TaskDoor):
     """A task door that remembers which rows of noise it handed out, and for whom."""
 
-    drawn: dict[bytes, str] = field(default_factory=dict)
-
-    def _fresh(self, rows: Array, places: list[str]) -> None:
-        for row, place in zip(rows, places, strict=True):
-            if not row.any():
-                continue
-            text = np.round(row, 12).tobytes()
-            if text in self.drawn:
-                raise ConformanceError(f"the noise of {place} is that of {self.drawn[text]} again; every release needs"
-                                       " noise of its own")  # fmt: skip
-            self.drawn[text] = place
+    drawn: list[Drawn] = field(default_factory=list)
 
     def _release(self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None) -> Array:
         lines = len(self.ledger)
@@ -49,36 +57,77 @@ class ShoulderDoor(TaskDoor):
         if len(self.ledger) != lines + len(at.ids):
             raise ConformanceError(f"{len(at.ids)} peers were read at step {int(at.steps[0])}, but the ledger got"
                                    f" {len(self.ledger) - lines} lines")  # fmt: skip
-        if self.mechanism is not None and level:
-            self._fresh(answer - raw, [f"peer {u} at step {s}, use {at.use}, phase {self.run}"
-                                       for u, s in zip(at.ids, at.steps, strict=True)])  # fmt: skip
+        if isinstance(self.mechanism, Additive) and level:
+            noise = answer - self.mechanism.bare(raw, at.ids)
+            words = f"peer {{peer}} at step {{step}}, use {at.use}, phase {self.run}"
+            self.drawn.append(Drawn(noise, at.ids, at.steps, words))
         return answer
 
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
         rows = super().noise(at, sigma, width)
-        self._fresh(rows, [f"the mask of peer {u} at step {s}" for u, s in zip(at.ids, at.steps, strict=True)])
+        self.drawn.append(Drawn(rows, at.ids, at.steps, "the mask of peer {peer} at step {step}"))
         return rows
 
     def copy_noise(self, at: Address, edges: Edges, sigma: Array, width: int) -> Array:
         rows = super().copy_noise(at, edges, sigma, width)
-        owners = np.repeat(at.ids, np.diff(edges.start))
-        self._fresh(rows, [f"the copy from {u} to {v} at step {int(at.steps[0])}"
-                           for u, v in zip(owners, edges.peers, strict=True)])  # fmt: skip
+        counts = np.diff(edges.start)
+        words = "a copy of the message of peer {peer} at step {step}"
+        self.drawn.append(Drawn(rows, np.repeat(at.ids, counts), np.repeat(at.steps, counts), words))
         return rows
+
+
+def check_fresh(drawn: list[Drawn]) -> None:
+    """Raise ConformanceError if a row of noise was handed out twice; rows of zeros are none."""
+    for width in {part.rows.shape[1] for part in drawn}:
+        parts = [part for part in drawn if part.rows.shape[1] == width]
+        rows = np.round(np.concatenate([part.rows for part in parts]), 12) + 0.0
+        _, first, group, count = np.unique(rows, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        again = (count[group.ravel()] > 1) & rows.any(axis=1)
+        again[first] = False
+        if again.any():
+            row = int(np.argmax(again))
+            starts = np.cumsum([0, *(len(part.rows) for part in parts)])
+            places = []
+            for where in (row, int(first[group.ravel()[row]])):
+                number = int(np.searchsorted(starts, where, side="right")) - 1
+                places.append(parts[number].place(where - int(starts[number])))
+            raise ConformanceError(f"the noise of {places[0]} is that of {places[1]} again; every release needs noise"
+                                   " of its own")  # fmt: skip
+
+
+def wide_enough(mechanism: Mechanism, releases: int) -> int:
+    """So many coordinates that honest noise repeats a row with probability below 1e-9: on a lattice of spacing g two
+    draws agree with probability about g / (2 sqrt(pi) sigma) on each."""
+    if not mechanism.spacing or not mechanism.sigma:
+        return 3
+    agree = min(0.9, mechanism.spacing / (2 * math.sqrt(math.pi) * mechanism.sigma))
+    return max(3, math.ceil(math.log(REPEATED / max(releases, 2) ** 2) / math.log(agree)))
+
+
+def blank_data(mechanism: Mechanism, peers: int, releases: int) -> Task:
+    """Data that says nothing, in rows wide enough to tell draws apart."""
+    if isinstance(mechanism, RandomizedResponse):
+        rows = np.tile(np.eye(mechanism.values)[0], (peers, 1))
+    elif isinstance(mechanism, RecordNoise):
+        rows = np.zeros((peers, mechanism.dim))
+    else:
+        rows = np.zeros((peers, wide_enough(mechanism, releases)))
+    return Neighbors(rows, rows)
 
 
 def check_releases(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence, mechanism: Mechanism, steps: int, phases: int = 2,
-    budget: Budget | None = None, seed: int = 0, ledger: Ledger | None = None,
+    budget: Budget | None = None, seed: int = 0, ledger: Ledger | None = None, task: Task | None = None,
 ) -> Ledger:  # fmt: skip
-    """Run `phases` phases on blank data and raise ConformanceError where noise repeats, a line is missing, a mask is
-    zero, or more than the budget was spent; the ledger (a new one by default) is returned."""
+    """Run `phases` phases on blank data (or on a task) and raise ConformanceError where noise repeats, a line is
+    missing, a mask is zero, or more than the budget was spent; the ledger (a new one by default) is returned."""
     ledger = Ledger(graph.n) if ledger is None else ledger
-    drawn: dict[bytes, str] = {}
-    blank = Neighbors(np.zeros((graph.n, 3)), np.zeros((graph.n, 3)))
+    drawn: list[Drawn] = []
+    data = blank_data(mechanism, graph.n, phases * graph.n * max(steps, 1)) if task is None else task
     for phase in range(phases):
-        watching = ShoulderDoor(blank, mechanism, Replay(seed), ledger, phase, budget, drawn=drawn)
+        watching = ShoulderDoor(data, mechanism, Replay(seed), ledger, phase, budget, drawn=drawn)
         Bulk().execute(Job(algorithm, graph, watching, Replay(seed), steps, ledger))
+    check_fresh(drawn)
     if budget is not None:
         for peer in range(graph.n):
             spent = budget.spent(ledger, peer)

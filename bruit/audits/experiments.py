@@ -1,53 +1,74 @@
-"""Audits of experiment files: graph, algorithm, mechanism and steps as the file says, on worst-case data."""
+"""Audits of experiment files: engine and faults, graph, algorithm, mechanism, steps and records as the file says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from bruit.audits.audit import CONFIDENCE, Audit, audit
-from bruit.audits.trials import Neighbors
-from bruit.build import build
+from bruit.audits.audit import CONFIDENCE, Audit, audit_run, observing
+from bruit.audits.battery import Case, engine_words, findings
+from bruit.audits.planted import Bug
+from bruit.build import Experiment, build
 from bruit.config import read
-from bruit.experiment import rehearse, run
+from bruit.experiment import run
 from bruit.privacy.guarantee import Status
+from bruit.result import Run
 
 
-def hardest_pair(path: str | Path, status: Status = "proven", seed: int | None = None) -> tuple[int, int]:
-    """The pair (of, seen by) whose claim is the most exposed: the largest proven loss, or, for a published formula, the
-    largest proven loss that the formula puts lower."""
-    file, text = read(path)
-    made = build(file, text, str(path))
-    chosen = file.seed if seed is None else seed
-    said = rehearse(made.algorithm, made.graph, made.privacy, made.steps, chosen, 1)
-    m = said.losses()
-    gap = m if status == "proven" else m - np.minimum(said.losses(status), m)
+def hardest_pair(done: Run, status: Status = "proven") -> tuple[int, int]:
+    """The pair (of, seen by) whose claim is the most exposed: the largest proven loss that is finite, or, for a
+    published formula, the largest proven loss that the formula puts lower."""
+    m = done.losses()
+    gap = m if status == "proven" else m - np.minimum(done.losses(status), m)
+    gap = np.where(np.isfinite(gap), gap, np.nan) if np.isfinite(gap).any() else gap
     of, seen_by = np.unravel_index(int(np.nanargmax(gap)), gap.shape)
     return int(of), int(seen_by)
 
 
 def audit_experiment(
-    path: str | Path, of: int, seen_by: int | Iterable[int] | None, trials: int = 10_000, delta: float = 1e-6,
-    confidence: float = CONFIDENCE, status: Status = "proven", seed: int | None = None,
+    path: str | Path, of: int | None = None, seen_by: int | Iterable[int] | None = None, trials: int = 10_000,
+    delta: float = 1e-6, confidence: float = CONFIDENCE, status: Status = "proven", seed: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Audit:  # fmt: skip
     """Try to refute what is claimed, proven or published, for the protocol of an experiment file.
 
-    Its data plays no part: the audit puts the worst neighbors of peer `of` in their place, so that what is found is
-    about the protocol. Walks and meetings are those of the file's seed, unless another one is given.
+    The file's own engine runs it once, with its faults; paired runs repeat what happened on neighboring data of the
+    same shape, the file's records among them. Walks and meetings are those of the file's seed, unless another one is
+    given. Without `of` the hardest pair is chosen.
     """
     file, text = read(path)
-    made = build(file, text, str(path))
-    chosen = file.seed if seed is None else seed
-    watching = seen_by if seen_by is None or isinstance(seen_by, int) else tuple(seen_by)
-    claimed = None
-    if status != "proven":
-        clip = 1.0 if made.privacy is None else made.privacy.clip
-        worst = Neighbors.opposite(made.graph.n, of, clip)
-        said = run(made.algorithm, made.graph, worst, privacy=made.privacy, steps=made.steps, seed=chosen,
-                   evaluate_every=0)  # fmt: skip
-        claimed = said.guarantee(of, watching, delta, status)
-    return audit(made.algorithm, made.graph, made.privacy, of, watching, made.steps, trials, delta, confidence, claimed,
-                 chosen, progress=progress)  # fmt: skip
+    return audit_made(build(file, text, str(path)), of, seen_by, trials, delta, confidence, status, seed, progress)
+
+
+def audit_made(
+    made: Experiment, of: int | None = None, seen_by: int | Iterable[int] | None = None, trials: int = 10_000,
+    delta: float = 1e-6, confidence: float = CONFIDENCE, status: Status = "proven", seed: int | None = None,
+    progress: Callable[[int, int], None] | None = None, plant: Mapping[str, Bug] | None = None,
+) -> Audit:  # fmt: skip
+    """The same for an experiment that is built already. Half of the error goes to the paired runs of the pair, half to
+    the check of one release; the other checks do not err."""
+    chosen = made.file.seed if seed is None else seed
+    fused = bool(made.engine.describe().get("fused"))
+    watching = None if seen_by is None or isinstance(seen_by, int) else tuple(seen_by)
+
+    def done_by(watch: Iterable[int]) -> Run:
+        return run(made.algorithm, made.graph, made.task, privacy=made.privacy, steps=made.steps, seed=chosen,
+                   engine=made.engine, evaluate_every=0, watch=() if fused else watch)  # fmt: skip
+
+    if of is None:
+        of, one = hardest_pair(done_by(()), status)
+        observers: int | tuple[int, ...] | None = one
+    else:
+        observers = seen_by if isinstance(seen_by, int) else watching
+    seeing = observing(made.graph.n, of, observers)
+    done, each = done_by(seeing), 1 - (1 - confidence) / 2
+    claimed = None if status == "proven" else done.guarantee(of, observers, delta, status)
+    found = audit_run(done, made.task, of, observers, trials, delta, each, claimed, plant, progress)
+    case = Case(made=made, done=done, of=of, observers=seeing, trials=trials, delta=delta, confidence=each)
+    more = findings(case)
+    refuted = found.refuted or any(one.refuted for one in more)
+    return replace(found, findings=more, verdict="refuted" if refuted else "not refuted", confidence=confidence,
+                   engine=engine_words(done), defence="" if refuted else found.defence)  # fmt: skip

@@ -1,75 +1,83 @@
-"""Power: had the claim been half as large, would this many trials have shown it?
+"""Power: would such an audit have seen a known bug? Measured on its own scores, with the bug planted.
 
-Suppose the claim is tight, so that some observer attains its trade-off curve. Then hits and false alarms of the best
-test are binomial, and for Gaussian views the gap and the variance of the scores are normal and chi-square: the bounds
-of simulated audits are compared with half the claim. The fraction that exceeds it is the power.
+The audit runs once more with the bug behind the door, and its tests are applied to what the observers then see. From
+the hits and false alarms it counts (or the gap of the scores, where they are normal) follow confidence limits for how
+far apart the bug puts the two data sets; the power is the fraction of fresh audits of the same size that would refute
+the claim at these limits. Nothing is computed from the claim: where a claim is loose, the power says so.
+
+    power >= P(bound(Binomial(N, p), Binomial(N, q)) > claim),     p, q: Clopper-Pearson limits of hits and false alarms
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from bruit.arrays import Array
-from bruit.audits.bounds import count_bound
+from bruit.audits.bounds import Bound, count_bound, mu_bound
 from bruit.privacy.accountants.gaussian import mu_of
-from bruit.privacy.guarantee import Guarantee
-from bruit.privacy.profile import GaussianProfile
 from bruit.randomness import Replay
 
-AUDITS = 1000  # simulated
-DELTAS = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1)  # where a claim that is not Gaussian is asked what it says
-ALARMS = np.logspace(-4, -0.31, 60)  # false-alarm rates of tests
+AUDITS = 1000  # simulated at the limits
+CONFIDENCE = 0.95
+"""Of a stated power: what was measured on the planted runs may be better than the truth with the remaining chance."""
 
 
-def power(claim: Guarantee, epsilon: float, delta: float, trials: int, confidence: float, gaussian: bool) -> float:
-    """The fraction of audits with this many paired trials that would refute half of the epsilon claimed at delta, if
-    the claim is tight."""
-    if epsilon == 0 or epsilon == math.inf:
+@dataclass(frozen=True)
+class Planted:
+    """A bug that was planted, where, whether this audit refuted the claim with it, and how many like it would."""
+
+    bug: str
+    world: str
+    refuted: bool
+    power: float
+    confidence: float
+    trials: int
+
+    def __str__(self) -> str:
+        seen = "was refuted here" if self.refuted else "was not refuted here"
+        return (f"{self.bug}, planted on {self.world}: {seen}; at least {100 * self.power:.0f} % of such audits would"
+                f" ({100 * self.confidence:g} % confidence)")  # fmt: skip
+
+
+def power(bounds: Sequence[tuple[Bound, float]], confidence: float = CONFIDENCE) -> float:
+    """The fraction of such audits that refute, at least: the best of the bounds, each beside what was claimed at its
+    delta; the error of the limits is shared among them."""
+    if not bounds:
         return 0.0
-    draws = Replay(23).uniform("power", np.arange(AUDITS), 0, 0, 2)
-    counted = _counting(claim, delta, trials - trials // 2, confidence, epsilon / 2, draws)
-    return max(counted, _fitting(claim, delta, trials, confidence, epsilon, draws) if gaussian else 0.0)
+    error = (1.0 - confidence) / len(bounds)
+    return max(_fitting(bound, claimed, error) if bound.method == "Gaussian fit" else _counting(bound, claimed, error)
+               for bound, claimed in bounds)  # fmt: skip
 
 
-def _counting(claim: Guarantee, delta: float, trials: int, confidence: float, target: float, draws: Array) -> float:
+def _counting(bound: Bound, claimed: float, error: float) -> float:
+    from scipy.special import betaincinv
     from scipy.stats import binom
 
-    hits = best_hits(claim, ALARMS)
-    expected = count_bound(hits * trials, trials, ALARMS * trials, trials, delta, confidence)
-    best = int(np.argmax(expected))
-    found = count_bound(binom.ppf(draws[:, 0], trials, min(1.0, hits[best])), trials,
-                        binom.ppf(draws[:, 1], trials, ALARMS[best]), trials, delta, confidence)  # fmt: skip
-    return float((found > target).mean())
+    (k, of_hits), (f, of_alarms) = bound.hits, bound.alarms
+    if not of_hits or not claimed < math.inf:
+        return 0.0
+    p = float(betaincinv(k, of_hits - k + 1, error / 2)) if k else 0.0
+    q = float(betaincinv(f + 1, of_alarms - f, 1 - error / 2)) if f < of_alarms else 1.0
+    draws = Replay(23).uniform("power", np.arange(AUDITS), 0, 0, 2)
+    found = count_bound(binom.ppf(draws[:, 0], of_hits, p), of_hits, binom.ppf(draws[:, 1], of_alarms, q), of_alarms,
+                        bound.delta, bound.confidence)  # fmt: skip
+    return float((found > claimed).mean())
 
 
-def _fitting(claim: Guarantee, delta: float, trials: int, confidence: float, epsilon: float, draws: Array) -> float:
+def _fitting(bound: Bound, claimed: float, error: float) -> float:
     from scipy.special import ndtri
-    from scipy.stats import chi2, norm
+    from scipy.stats import chi2
 
-    profile = claim.profile
-    mu = profile.mu if isinstance(profile, GaussianProfile) else mu_of(epsilon, delta)
-    freedom, level = 2 * trials - 2, (1.0 - confidence) / 4
-    gap = mu + ndtri(draws[:, 0]) * math.sqrt(2 / trials)
+    if not claimed < math.inf or math.isnan(bound.reach):
+        return 0.0
+    if bound.reach == math.inf:
+        return 1.0
+    mu, freedom = max(mu_bound(bound.reach, bound.trials, 1 - error), 0.0), 2 * bound.trials - 2
+    draws = Replay(23).uniform("power", np.arange(AUDITS), 0, 0, 2)
+    gap = mu + ndtri(draws[:, 0]) * math.sqrt(2 / bound.trials)
     measured = gap / np.sqrt(chi2.ppf(draws[:, 1], freedom) / freedom)
-    shrunk = measured * math.sqrt(chi2.ppf(level, freedom) / freedom) - norm.isf(level) * math.sqrt(2 / trials)
-    return float((shrunk > mu_of(epsilon / 2, delta)).mean())
-
-
-def best_hits(claim: Guarantee, alarms: Array) -> Array:
-    """The most hits that tests with these false-alarm rates can have under the claim.
-
-        min over epsilon of exp(epsilon) q + delta(epsilon), and of 1 - exp(-epsilon) (1 - q - delta(epsilon))
-    """
-    from scipy.special import ndtr, ndtri
-
-    if isinstance(claim.profile, GaussianProfile):
-        return np.asarray(ndtr(ndtri(alarms) + claim.profile.mu))
-    best = np.ones_like(alarms)
-    for failure in DELTAS:
-        epsilon = claim.profile.epsilon(failure)
-        if epsilon < 700:
-            best = np.minimum(best, math.exp(epsilon) * alarms + failure)
-            best = np.minimum(best, 1 - math.exp(-epsilon) * np.maximum(1 - alarms - failure, 0.0))
-    return best
+    shrink, shift = mu_bound(1.0, bound.trials, bound.confidence), mu_bound(0.0, bound.trials, bound.confidence)
+    return float((measured * (shrink - shift) + shift > mu_of(claimed, bound.delta)).mean())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from bruit.algorithms.home import Address
 from bruit.algorithms.messages import Edges
 from bruit.arrays import Array, Ints
 from bruit.attacks.distinguish import likelihood_weights
-from bruit.audits.crowd import Crowd
-from bruit.audits.trials import Views
+from bruit.audits.trials import Views, copied_views
 from bruit.engines.forms import SourceDoor, view_forms
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
@@ -108,25 +107,41 @@ def _best_ridge(views: Views, cut: int) -> float:
 
 
 class _ScriptedDoor(SourceDoor):
-    """A door that answers every question with the next rows of a script, as linear losses would."""
+    """A door that answers every question with the next rows of a script, as linear losses would, and remembers whether
+    any question was about a model."""
 
     def __init__(self, script: Array) -> None:
         super().__init__(script.shape[1])
-        self._script, self._next = script, 0
+        self._script, self._next, self.reacts, self.pairs = script, 0, False, False
 
     def _fresh(self, owners: Ints, data: bool) -> Array:
         rows = (self._next + np.arange(len(owners))) % len(self._script)
         self._next += len(owners)
         return self._script[rows]
 
+    def _about_model(self, at: Address) -> Array:
+        self.reacts = True
+        return self._fresh(at.ids, True)
+
+    def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
+        return self._about_model(at)
+
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
-        return x - rho[:, None] * self._fresh(at.ids, True)
+        return x - rho[:, None] * self._about_model(at)
 
     def envelope_gradient(self, at: Address, x: Array, rho: Array, level: float = 1.0) -> Array:
-        return self._fresh(at.ids, True)
+        return self._about_model(at)
 
     def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
-        return self._fresh(at.ids, True)
+        return self._about_model(at)
+
+    def pair_value(self, x: Array, y: Array) -> Array:
+        self.pairs = True
+        return x * y
+
+    def pair_gradient(self, models: Array, x: Array, y: Array) -> Array:
+        self.pairs = True
+        return models * x * y
 
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         return np.zeros((len(at.ids), self.width))
@@ -137,17 +152,25 @@ class _ScriptedDoor(SourceDoor):
         return np.where(mine < edges.peers, sigma, -sigma)[:, None] * rows
 
 
-def is_affine(
+class Shape(NamedTuple):
+    """Whether a view is affine in what the door answers, whether the door is asked about models at all, and whether
+    the task is asked about pairs of points."""
+
+    affine: bool
+    reacts: bool
+    pairs: bool
+
+
+def shape_of(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...],
     given: Trace | None = None,
-) -> bool:  # fmt: skip
-    """Whether the view is an affine function of what the door answers, when losses are linear: F(a) + F(b) = F(0) +
-    F(a + b) on random answers. Then Gaussian noise makes Gaussian scores."""
+) -> Shape:  # fmt: skip
+    """A view is an affine function of what the door answers if F(a) + F(b) = F(0) + F(a + b) on random answers. Then
+    Gaussian noise makes Gaussian scores: of straight losses always, of others if no answer depends on a model."""
     draws = Replay(17).normal("affine", np.arange(211), 0, 0, 2)
     one, two = draws[:, :1], draws[:, 1:]
-    seen = [
-        Crowd(algorithm, graph, _ScriptedDoor(script), steps, observers, 1, 0, given).views()
-        for script in (one, two, np.zeros_like(one), one + two)
-    ]
+    doors = [_ScriptedDoor(script) for script in (one, two, np.zeros_like(one), one + two)]
+    seen = [copied_views(algorithm, graph, door, steps, observers, 1, 0, given) for door in doors]
     scale = 1.0 + float(np.abs(np.stack(seen)).max(initial=0.0))
-    return bool(np.allclose(seen[0] + seen[1], seen[2] + seen[3], rtol=0, atol=1e-9 * scale))
+    affine = bool(np.allclose(seen[0] + seen[1], seen[2] + seen[3], rtol=0, atol=1e-9 * scale))
+    return Shape(affine, doors[0].reacts, doors[0].pairs)

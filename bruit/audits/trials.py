@@ -1,92 +1,31 @@
-"""Paired trials: the same protocol on two neighboring data sets, thousands of times, as one batch.
-
-Neighbors are as far apart as the clip allows: what peer u puts into every release is -clip e in one and +clip e in the
-other, e a unit vector; everybody else holds zeros. As a task these are linear losses f_i(x) = <v_i, x>, whose gradient
-is v_i everywhere, whose proximal point is x - rho v_i, and whose value, for averaging, is v_i.
-"""
+"""Paired trials: the same protocol on two neighboring data sets, thousands of times, as one batch of copies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import TaskDoor
-from bruit.arrays import Array, Ints
-from bruit.audits.crowd import Crowd
+from bruit.algorithms.home import Door
+from bruit.arrays import Array
+from bruit.audits.planted import Bug, PlantedDoor
+from bruit.audits.watched import WatchedDoor
+from bruit.audits.worlds import Neighbors
+from bruit.engines.bulk import Bulk
+from bruit.engines.engine import Job
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import PAIR_BITS, Replay
-from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.task import Task
 from bruit.trace import Trace
 
+__all__ = ["Neighbors", "Views", "copied_views", "paired_views"]
+
 NUMBERS = 1 << 19  # lanes and links held at once by a chunk of copies
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbors(Task):
-    """Two neighboring data sets; lane c n + i is peer i of copy c, and odd copies hold the second one."""
-
-    left: Array  # (n, d)
-    right: Array  # (n, d)
-
-    def __post_init__(self) -> None:
-        if self.left.shape != self.right.shape or self.left.ndim != 2:
-            raise ConfigError(f"neighboring data sets need one shape (peers, dim), found {self.left.shape} and"
-                              f" {self.right.shape}")  # fmt: skip
-
-    @classmethod
-    def opposite(cls, peers: int, of: int, clip: float, dim: int = 1) -> Neighbors:
-        """Peer `of` moves from -clip to +clip along the first axis, everybody else stays at zero."""
-        if not 0 <= of < peers:
-            raise ConfigError(f"there is no peer {of} to audit: the peers are 0..{peers - 1}")
-        right = np.zeros((peers, dim))
-        right[of, 0] = clip
-        return cls(-right, right)
-
-    @property
-    def peers(self) -> int:
-        return len(self.left)
-
-    @property
-    def dim(self) -> int:
-        return int(self.left.shape[1])
-
-    @property
-    def metric(self) -> str:
-        return "loss"
-
-    def value(self, ids: Ints) -> Array:
-        copy, peer = np.divmod(ids, self.peers)
-        return np.where((copy % 2 == 1)[:, None], self.right[peer], self.left[peer])
-
-    def gradient(self, ids: Ints, x: Array) -> Array:
-        return self.value(ids)
-
-    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
-        return self.value(ids)
-
-    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
-        return x - rho * self.value(ids)
-
-    def evaluate(self, models: Array) -> dict[str, float]:
-        return {"loss": float((models * self.left.mean(axis=0)).sum(axis=1).mean())}
-
-    def constants(self) -> Constants:
-        """Straight lines are smooth with any constant; a tiny one is declared, since theorems divide by it."""
-        longest = float(np.linalg.norm(np.stack((self.left, self.right)), axis=2).max(initial=0.0))
-        return Constants(longest, 1e-12, 0.0, "declared")
-
-    def describe(self) -> Manifest:
-        return {"task": "Neighbors", "peers": self.peers, "dim": self.dim, "data": {"name": "worst case"}}
-
-    def references(self) -> dict[str, float]:
-        return {}
 
 
 class Views(NamedTuple):
@@ -97,10 +36,14 @@ class Views(NamedTuple):
 
 
 def paired_views(
-    algorithm: Algorithm[Any], graph: Graph | GraphSequence, mechanism: Mechanism | None, data: Neighbors,
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, mechanism: Mechanism | None, data: Task,
     observers: tuple[int, ...], steps: int, trials: int, seed: int = 0, given: Trace | None = None,
+    bug: Bug | None = None, along: Array | None = None,
 ) -> Iterator[Views]:  # fmt: skip
-    """`trials` independent runs on each data set, in chunks; rows of features are flattened (rows, d)."""
+    """`trials` independent runs on each data set, in chunks; even copies hold the left one, odd ones the right.
+
+    Rows of features are flattened (rows, d), or their components `along` a direction. `bug`: planted in each release.
+    """
     n = graph.n
     if 2 * trials * n >= 1 << PAIR_BITS:
         most = (1 << PAIR_BITS) // (2 * n) - 1
@@ -109,9 +52,31 @@ def paired_views(
     size = max(1, NUMBERS // (int(first.weights.nnz) * data.dim))
     for start in range(0, trials, size):
         copies = 2 * min(size, trials - start)
-        dice = Replay(seed)
-        door = TaskDoor(data, mechanism, dice, Ledger(2 * trials * n))
-        crowd = Crowd(algorithm, graph, door, steps, observers, copies, 2 * start, given)
-        seen = crowd.views()  # (copies, rows, d)
-        flat = seen.reshape(copies, -1)
+        door = PlantedDoor(data, mechanism, Replay(seed), Ledger(2 * trials * n), bug=bug)
+        seen = copied_views(algorithm, graph, door, steps, observers, copies, 2 * start, given, seed)
+        flat = seen.reshape(copies, -1) if along is None else seen @ along
         yield Views(flat[0::2], flat[1::2])
+
+
+def copied_views(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence, door: Door, steps: int, observers: tuple[int, ...],
+    copies: int, first: int = 0, given: Trace | None = None, seed: int = 0,
+) -> Array:  # fmt: skip
+    """What the observers saw in each copy: their own releases and noises, then what outsiders told them
+    # (copies, rows, d)."""
+    watched = WatchedDoor(door, graph.n, copies, observers)
+    job = Job(algorithm, graph, cast(Door, watched), Replay(seed), steps, Ledger(graph.n), frozenset(observers),
+              given=given)  # fmt: skip
+    outcome = Bulk(copies=copies, first=first).execute(job)
+    heard = [flat_rows(message.row) for message in outcome.trace.received if message.sender not in observers]
+    rows = [*watched.own, *heard]
+    width = max((row.shape[1] for row in rows), default=door.dim)
+    padded = [np.pad(row, ((0, 0), (0, width - row.shape[1]))) for row in rows]
+    return np.stack(padded, axis=1) if rows else np.zeros((copies, 0, width))
+
+
+def flat_rows(rows: Any) -> Array:
+    """A payload as one array: records are laid side by side  # (copies, width)."""
+    if isinstance(rows, np.ndarray):
+        return np.asarray(rows, np.float64).reshape(len(rows), -1)
+    return np.concatenate([flat_rows(part) for part in rows], axis=1)

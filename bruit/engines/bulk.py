@@ -3,6 +3,10 @@
 Rounds are one sparse product each. Meetings are sorted by time and cut into levels of disjoint ones: disjoint
 meetings commute, so running a level as one batch gives exactly the sequential result. A walk is a batch of one.
 Cost of a round: O(edges d); of meetings: O(meetings d) in as many batches as the longest chain of dependencies.
+
+`Bulk(copies=k)` runs k independent copies of the job as one batch, for audits and other statistics. Kernels see the
+peers' own numbers; the door sees *lanes*, c n + i for peer i of copy c, so that every copy reads its own data and draws
+its own noise. Meetings, tokens and faults are those of one trace, shared by all copies.
 """
 
 from __future__ import annotations
@@ -11,11 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, spoken, stored, untwinned
-from bruit.algorithms.messages import Inbox, Links, Message, join, put, row_bytes, spans, take
+from bruit.algorithms.home import Address, Door, Home, OnGrid
+from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
-from bruit.arrays import Ints
+from bruit.arrays import Bools, Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
@@ -24,16 +30,29 @@ from bruit.trace import Faults, Meetings, Received, Trace
 
 @dataclass(frozen=True)
 class Bulk(Engine):
-    """The vectorized simulator. `fused` runs the algorithm's own compiled path, equal up to rounding, or refuses."""
+    """The vectorized simulator. `fused` runs the algorithm's own compiled path, equal up to rounding, or refuses.
+
+    `copies` independent copies, the first of them number `first`, are one batch: states have copies * n rows, copy
+    after copy, and what a watched peer received is one row per copy."""
 
     fused: bool = False
+    copies: int = 1
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        if self.copies < 1 or self.first < 0:
+            raise ConfigError(f"the bulk engine runs 1 copy or more, the first of them number 0 or later; found"
+                              f" copies = {self.copies}, first = {self.first}")  # fmt: skip
+        if self.fused and self.copies * (1 + self.first) > 1:
+            raise ConfigError("a fused path runs one copy; leave out fused, or run the copies one after the other")
 
     def describe(self) -> dict[str, Any]:
-        return {"name": "bulk", "fused": self.fused}
+        several = {"copies": self.copies, "first": self.first} if self.copies > 1 or self.first else {}
+        return {"name": "bulk", "fused": self.fused, **several}
 
     def execute(self, job: Job) -> Outcome:
         public = job.algorithm.prepare(job.graph, job.steps)
-        story = _Story(job, public)
+        story = _Story(job, public, self.copies, self.first)
         if self.fused:
             state = story.fused()
         elif isinstance(job.schedule, Rounds):
@@ -71,13 +90,32 @@ class _Redrawn(Trace):
 class _Story:
     """One bulk run in the making: its trace and metrics grow as it goes."""
 
-    def __init__(self, job: Job, public: Any) -> None:
-        self.job, self.public = job, public
+    def __init__(self, job: Job, public: Any, copies: int = 1, first: int = 0) -> None:
+        if copies > 1 and (job.states is not None or job.evaluate_every):
+            raise ConfigError("copies start anew and are not scored; run them without states, with evaluate_every = 0")
+        self.job, self.public, self.copies, self.first = job, public, copies, first
         faults = job.given.faults if job.given is not None else Faults.none()
         self.trace = Trace(job.n, job.steps, faults=faults, watched=job.watch)
         self.metrics = Metrics()
         self.everybody = np.arange(job.n)
         self.unwatched = ""
+
+    def rows(self, rows: Ints, stride: int) -> Ints:
+        """These rows in every copy, copy after copy, `stride` rows apart."""
+        return rows if self.copies == 1 else (np.arange(self.copies)[:, None] * stride + rows).ravel()
+
+    def tiled(self, links: Links, stride: int | None = None) -> Links:
+        """The links of every copy, whose broadcast rows are `stride` apart (n by default)."""
+        return links if self.copies == 1 else tiled(links, self.copies, self.job.n if stride is None else stride)
+
+    def home(self, peers: Ints, step: Ints, clock: Ints, last: Bools, edges: Edges) -> Home:
+        """The home of these peers in every copy."""
+        if self.copies == 1 and not self.first:
+            return home_of(self.job, self.public, peers, step, clock, last, edges)
+        lanes = self.rows(peers, self.job.n) + self.first * self.job.n
+        k = self.copies
+        return _CopyHome(lanes, self.job.door, np.tile(peers, k), np.tile(step, k), np.tile(clock, k), np.tile(last, k),
+                         edges, self.public)  # fmt: skip
 
     def begin(self, links: Links, last: bool) -> Any:
         """The states before anything was heard."""
@@ -85,7 +123,7 @@ class _Story:
         if job.states is not None:
             return job.states
         edges = links.edges.none() if last else links.edges
-        return begun(job.algorithm, home_of(job, self.public, self.everybody, zero, zero, np.full(job.n, last), edges))
+        return begun(job.algorithm, self.home(self.everybody, zero, zero, np.full(job.n, last), edges))
 
     def tick(self, done: int, total: int, state: Any) -> None:
         """Score and report, as often as asked."""
@@ -162,38 +200,48 @@ class _Story:
     def rounds(self) -> Any:
         job, steps = self.job, self.job.steps
         exchanges = Exchanges(job.graph, self.trace.faults)
-        links = exchanges.at(0)
+        small = exchanges.at(0)
+        links = self.tiled(small)
         state = self.begin(links, last=steps == 0)
         for number in range(steps):
             message = spoken(job.algorithm, state, links.edges)
-            inbox = deliver(links, message)
-            self.count(len(links.senders), message.rows)
-            self.watch(number, inbox)
+            inbox = self.deliver(small, links, message)
+            self.count(len(small.senders), message.rows)
+            self.watch(number, small, inbox)
             last = number + 1 == steps
-            following = links if last else exchanges.at(number + 1)
+            coming = small if last else exchanges.at(number + 1)
+            following = links if coming is small else self.tiled(coming)
             edges = links.edges.none() if last else following.edges
             count = np.full(job.n, number + 1, np.int64)
-            home = home_of(job, self.public, self.everybody, count, count, np.full(job.n, last), edges)
+            home = self.home(self.everybody, count, count, np.full(job.n, last), edges)
             state = absorbed(job.algorithm, state, inbox, home)
-            links = following
+            small, links = coming, following
             self.tick(number + 1, steps, state)
         return state
 
-    def watch(self, clock: int, inbox: Inbox) -> None:
+    def deliver(self, small: Links, links: Links, message: Message) -> Inbox:
+        """All peers hear what all peers said: per-copy rows are reordered from sender to receiver."""
+        if not message.each:
+            return Inbox(links, message.rows, False, message.rows)
+        return Inbox(links, take(message.rows, self.rows(small.flip, len(small.senders))), True, None)
+
+    def watch(self, clock: int, small: Links, inbox: Inbox) -> None:
         """Keep what the watched observers received."""
         if not self.job.watch:
             return
-        receivers = np.repeat(inbox.links.ids, np.diff(inbox.links.start))
+        receivers = np.repeat(small.ids, np.diff(small.start))
+        stride = len(small.senders) if inbox.each else self.job.n
         for entry in np.flatnonzero(np.isin(receivers, list(self.job.watch))):
-            row = take(inbox.rows, np.array([entry if inbox.each else inbox.links.columns[entry]]))
-            self.trace.received.append(Received(clock, int(inbox.senders[entry]), int(receivers[entry]), row))
+            place = entry if inbox.each else small.columns[entry]
+            row = take(inbox.rows, self.rows(np.array([place]), stride))
+            self.trace.received.append(Received(clock, int(small.senders[entry]), int(receivers[entry]), row))
 
     def pairs(self, meetings: Meetings) -> Any:
         from bruit.kernels.meetings import pair_levels
 
         job = self.job
         static = Links.of_graph(job.fixed_graph())
-        state = self.begin(static, last=False)
+        state = self.begin(self.tiled(static), last=False)
         count = np.zeros(job.n, np.int64)
         level = np.asarray(pair_levels(meetings.a, meetings.b, job.n))
         order = np.argsort(level, kind="stable")
@@ -211,45 +259,48 @@ class _Story:
     def meet(self, state: Any, a: Ints, b: Ints, count: Ints, static: Links, clock: Ints) -> Any:
         """One level of disjoint meetings: both sides speak, then both absorb."""
         job = self.job
-        lanes, partners = np.concatenate((a, b)), np.concatenate((b, a))
-        links = Links.of_meetings(lanes, partners)
-        before = take(state, lanes)
+        peers, partners = np.concatenate((a, b)), np.concatenate((b, a))
+        rows, links = self.rows(peers, job.n), self.met(peers, partners)
+        before = take(state, rows)
         said = spoken(job.algorithm, before, links.edges)
-        swapped = np.concatenate((np.arange(len(a), len(lanes)), np.arange(len(a))))
-        inbox = Inbox(links, take(said.rows, swapped), said.each, said.rows)
-        count[lanes] += 1
-        self.count(len(lanes), said.rows)
+        swapped = np.concatenate((np.arange(len(a), len(peers)), np.arange(len(a))))
+        inbox = Inbox(links, take(said.rows, self.rows(swapped, len(peers))), said.each, said.rows)
+        count[peers] += 1
+        self.count(len(peers), said.rows)
         if job.watch:
-            self.watch_meetings(np.concatenate((clock, clock)), inbox)
-        never = np.zeros(len(lanes), bool)
-        home = home_of(job, self.public, lanes, count[lanes], count[lanes], never, rows_of(static, lanes).edges)
-        return stored(state, lanes, absorbed(job.algorithm, before, inbox, home))
+            self.watch_meetings(np.concatenate((clock, clock)), peers, partners, inbox)
+        never = np.zeros(len(peers), bool)
+        home = self.home(peers, count[peers], count[peers], never, self.tiled(rows_of(static, peers)).edges)
+        return stored(state, rows, absorbed(job.algorithm, before, inbox, home))
 
-    def watch_meetings(self, clock: Ints, inbox: Inbox) -> None:
-        for lane in np.flatnonzero(np.isin(inbox.links.ids, list(self.job.watch))):
-            row = take(inbox.rows, np.array([lane]))
-            ids = inbox.links.ids
-            self.trace.received.append(Received(int(clock[lane]), int(inbox.senders[lane]), int(ids[lane]), row))
+    def met(self, peers: Ints, partners: Ints) -> Links:
+        """Who hears whom in a meeting, in every copy."""
+        return Links.of_meetings(np.tile(peers, self.copies), np.tile(partners, self.copies))
+
+    def watch_meetings(self, clock: Ints, peers: Ints, partners: Ints, inbox: Inbox) -> None:
+        for entry in np.flatnonzero(np.isin(peers, list(self.job.watch))):
+            row = take(inbox.rows, self.rows(np.array([entry]), len(peers)))
+            self.trace.received.append(Received(int(clock[entry]), int(partners[entry]), int(peers[entry]), row))
 
     def walk(self, meetings: Meetings) -> Any:
         job, steps = self.job, len(meetings.b)
         static = Links.of_graph(job.fixed_graph())
-        state = self.begin(static, last=False)
+        state = self.begin(self.tiled(static), last=False)
         count = np.zeros(job.n, np.int64)
         for hop in range(steps):
             source, here = meetings.a[hop : hop + 1], meetings.b[hop : hop + 1]
-            links = Links.of_meetings(here, source)
-            said = spoken(job.algorithm, take(state, source), links.edges)
-            before = take(state, here)
+            links, place = self.met(here, source), self.rows(here, job.n)
+            said = spoken(job.algorithm, take(state, self.rows(source, job.n)), links.edges)
+            before = take(state, place)
             own = spoken(job.algorithm, before, links.edges)
             inbox = Inbox(links, said.rows, said.each, own.rows)
             count[here] += 1
             self.count(int(source[0] != here[0]), said.rows)
             if job.watch:
-                self.watch_meetings(np.array([hop]), inbox)
-            home = home_of(job, self.public, here, count[here], np.array([hop]), np.array([hop + 1 == steps]),
-                           rows_of(static, here).edges)  # fmt: skip
-            state = stored(state, here, absorbed(job.algorithm, before, inbox, home))
+                self.watch_meetings(np.array([hop]), here, source, inbox)
+            home = self.home(here, count[here], np.array([hop]), np.array([hop + 1 == steps]),
+                             self.tiled(rows_of(static, here)).edges)  # fmt: skip
+            state = stored(state, place, absorbed(job.algorithm, before, inbox, home))
             self.tick(hop + 1, steps, state)
         self.trace.meetings = meetings
         return state
@@ -259,66 +310,96 @@ class _Story:
 
         job = self.job
         static = Links.of_graph(job.fixed_graph())
-        state = self.begin(static, last=False)
-        latest = spoken(job.algorithm, state, static.edges)
+        wide = self.tiled(static)
+        state = self.begin(wide, last=False)
+        latest = spoken(job.algorithm, state, wide.edges)
         if latest.each:
             raise ConfigError("a peer that wakes broadcasts one message; noise per copy needs rounds")
-        if job.given is not None and job.given.reads:
-            return self.late_wakes(meetings, job.given.reads, state, latest)
         count = np.zeros(job.n, np.int64)
-        level = np.asarray(wake_levels(static.start, static.senders, meetings.a))
-        order = np.argsort(level, kind="stable")
-        done = 0
-        for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
-            if len(batch):
-                state = self.wake(state, latest, meetings.a[batch], count, static, batch)
-                done += len(batch)
-                self.tick(done, len(order), state)
+        self.watch_posts(np.full(job.n, -1), self.everybody, static, latest.rows)
+        if job.given is not None and job.given.reads:
+            state = self.late_wakes(meetings, job.given.reads, state, latest, static)
+        else:
+            level = np.asarray(wake_levels(static.start, static.senders, meetings.a))
+            order = np.argsort(level, kind="stable")
+            done = 0
+            for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
+                if len(batch):
+                    state = self.wake(state, latest, meetings.a[batch], count, static, batch)
+                    done += len(batch)
+                    self.tick(done, len(order), state)
         self.trace.meetings = meetings
+        self.trace.received.sort(key=lambda message: message.clock)
         return state
 
-    def wake(self, state: Any, latest: Message, lanes: Ints, count: Ints, static: Links, clock: Ints) -> Any:
+    def wake(self, state: Any, latest: Message, peers: Ints, count: Ints, static: Links, clock: Ints) -> Any:
         """Peers that do not hear each other wake together: read, absorb, then speak."""
-        job = self.job
-        links = rows_of(static, lanes)
-        inbox = Inbox(links, latest.rows, False, take(latest.rows, lanes))
-        if job.watch:
-            self.watch(int(clock[0]), inbox)
-        count[lanes] += 1
-        self.count(len(links.senders), latest.rows)
-        never = np.zeros(len(lanes), bool)
-        home = home_of(job, self.public, lanes, count[lanes], count[lanes], never, links.edges)
-        after = absorbed(job.algorithm, take(state, lanes), inbox, home)
-        put(latest.rows, lanes, spoken(job.algorithm, after, links.edges).rows)
-        return stored(state, lanes, after)
+        job, rows = self.job, self.rows(peers, self.job.n)
+        small = rows_of(static, peers)
+        links = self.tiled(small)
+        inbox = Inbox(links, latest.rows, False, take(latest.rows, rows))
+        count[peers] += 1
+        self.count(len(small.senders), latest.rows)
+        home = self.home(peers, count[peers], count[peers], np.zeros(len(peers), bool), links.edges)
+        after = absorbed(job.algorithm, take(state, rows), inbox, home)
+        said = spoken(job.algorithm, after, links.edges).rows
+        put(latest.rows, rows, said)
+        self.watch_posts(clock, peers, static, said)
+        return stored(state, rows, after)
 
-    def late_wakes(self, meetings: Meetings, reads: list[dict[int, int]], state: Any, first: Message) -> Any:
+    def watch_posts(self, clock: Ints, peers: Ints, static: Links, said: Any) -> None:
+        """Keep what these peers posted to watched neighbors: all that is posted is heard, whether it is read or not."""
+        for place, u in enumerate(peers.tolist() if self.job.watch else ()):
+            near = static.senders[static.start[u] : static.start[u + 1]]
+            for v in near[np.isin(near, list(self.job.watch))].tolist():
+                row = take(said, self.rows(np.array([place]), len(peers)))
+                self.trace.received.append(Received(int(clock[place]), u, v, row))
+
+    def late_wakes(self, meetings: Meetings, reads: list[dict[int, int]], state: Any, first: Message,
+                   static: Links) -> Any:  # fmt: skip
         """Wakes that read messages as late as the trace says, one after the other."""
         job, graph, count = self.job, self.job.fixed_graph(), np.zeros(self.job.n, np.int64)
-        said = {(peer, 0): take(first.rows, np.array([peer])) for peer in range(job.n)}
-        for peer, versions in zip(meetings.a.tolist(), reads, strict=True):
-            links, lane = Links.of_peer(graph, peer), np.array([peer])
-            around = np.sort(np.append(links.senders, peer)).tolist()
-            rows = join([said[other, int(count[peer]) if other == peer else versions[other]] for other in around])
+        said = {(peer, 0): take(first.rows, self.rows(np.array([peer]), job.n)) for peer in range(job.n)}
+        for event, (peer, versions) in enumerate(zip(meetings.a.tolist(), reads, strict=True)):
+            small, lane = Links.of_peer(graph, peer), np.array([peer])
+            around = np.sort(np.append(small.senders, peer)).tolist()
+            links, place = self.tiled(small, len(around)), self.rows(lane, job.n)
+            heard = [said[other, int(count[peer]) if other == peer else versions[other]] for other in around]
+            rows = take(join(heard), np.arange(len(around) * self.copies).reshape(len(around), -1).T.ravel())
             inbox = Inbox(links, rows, False, said[peer, int(count[peer])])
-            self.count(len(links.senders), rows)
+            self.count(len(small.senders), rows)
             count[peer] += 1
-            home = home_of(job, self.public, lane, count[lane], count[lane], np.array([False]), links.edges)
-            after = absorbed(job.algorithm, take(state, lane), inbox, home)
-            state = stored(state, lane, after)
-            said[peer, int(count[peer])] = take(spoken(job.algorithm, after, links.edges).rows, ONE)
-        self.trace.meetings, self.trace.reads = meetings, reads
+            home = self.home(lane, count[lane], count[lane], np.array([False]), links.edges)
+            after = absorbed(job.algorithm, take(state, place), inbox, home)
+            state = stored(state, place, after)
+            said[peer, int(count[peer])] = spoken(job.algorithm, after, links.edges).rows
+            self.watch_posts(np.array([event]), lane, static, said[peer, int(count[peer])])
+        self.trace.reads = reads
         return state
+
+
+class _CopyHome(Home):
+    """Kernels see peers, the door sees lanes."""
+
+    def __init__(self, lanes: Ints, door: Door, ids: Ints, step: Ints, clock: Ints, last: Bools, edges: Edges,
+                 public: Any) -> None:  # fmt: skip
+        super().__init__(door, ids, step, clock, last, edges, public)
+        self._lanes = lanes
+
+    def _address(self) -> Address:
+        return super()._address()._replace(ids=self._lanes)
+
+    def pair_noise(self, sigma: float, width: int | None = None, grid: float = 0.0) -> Slots:
+        """The two ends of an edge are lanes of the same copy."""
+        edges, copy = self.edges, np.repeat(self._lanes - self.ids, self.degree)
+        ends, at = Edges(self._lanes, edges.start, edges.peers + copy), self._address()
+        width = self.dim if width is None else width
+        if grid:
+            return Slots(edges.start, edges.peers, self._door.pair_noise_on(at, ends, sigma, width, OnGrid(grid)))
+        return Slots(edges.start, edges.peers, self._door.pair_noise(at, ends, sigma, width))
 
 
 ONE = np.array([0])
-
-
-def deliver(links: Links, message: Message) -> Inbox:
-    """All peers hear what all peers said: per-copy rows are reordered from sender to receiver."""
-    if not message.each:
-        return Inbox(links, message.rows, False, message.rows)
-    return Inbox(links, take(message.rows, links.flip), True, None)
 
 
 def rows_of(links: Links, lanes: Ints) -> Links:
@@ -328,3 +409,16 @@ def rows_of(links: Links, lanes: Ints) -> Links:
     return Links(lanes, start, links.senders[where], links.columns[where], links.weights[where], links.own[lanes])
 
 
+def tiled(links: Links, copies: int, stride: int) -> Links:
+    """The exchange of every copy at once: block-diagonal weights over rows `stride` apart; ids are the peers' own."""
+    shift = np.repeat(np.arange(copies) * stride, len(links.senders))
+    start = np.concatenate(([0], np.cumsum(np.tile(np.diff(links.start), copies))))
+    full = None
+    if links.full is not None:
+        lanes = links.full.shape[0]
+        indptr = np.concatenate(([0], np.cumsum(np.tile(np.diff(links.full.indptr), copies))))
+        columns = np.tile(links.full.indices, copies) + np.repeat(np.arange(copies) * stride, links.full.nnz)
+        full = csr_array((np.tile(links.full.data, copies), columns, indptr), shape=(lanes * copies, stride * copies))
+    return Links(np.tile(links.ids, copies), start, np.tile(links.senders, copies),
+                 np.tile(links.columns, copies) + shift, np.tile(links.weights, copies), np.tile(links.own, copies),
+                 full)  # fmt: skip

@@ -1,8 +1,9 @@
 """Every mechanism and every proven guarantee of the catalog is audited on small graphs, and holds.
 
 False alarm: at most 1e-6 for each audit, whatever the seed (Clopper-Pearson bounds are exact; Gaussian fits are exact
-for views that are affine in Gaussian noise, which is checked). Power: each audit states the fraction of such audits
-that would refute half the claim; here it is at least 0.99 where the claim is Gaussian.
+for views that are affine in Gaussian noise, which is checked). Power: measured by planting noise half as large; at
+least 0.99 for one release, whose claim is exact, and for the protocols of `SHARP`. Where a claim is loose for one pair
+(local DP against a single observer) even noise half as large keeps it, and no audit of that pair can see it.
 """
 
 import math
@@ -76,6 +77,8 @@ LOCAL_ONLY = {
     "u2-gossip",
 }
 """Algorithms without a theorem of their own: what is claimed is the composition of their audited mechanisms."""
+SHARP = {"averaging", "chebyshev", "pair-averaging", "ring-sum"}
+"""Whose claims about a pair are attained, or nearly."""
 CASES = [case for cases in PROTOCOLS.values() for case in cases]
 
 
@@ -90,7 +93,7 @@ def test_proven_guarantees_hold(case):
     found = audit(algorithm, where, NOISE, of, seen_by, steps, TRIALS, DELTA)
     assert found.status == "proven"
     assert found.verdict == "not refuted"
-    assert found.claimed == 0 or found.power >= 0.99
+    assert algorithm.name() not in SHARP or found.claimed == 0 or found.power >= 0.99
 
 
 @pytest.mark.parametrize(("algorithm", "where", "of", "steps"), [
@@ -116,8 +119,10 @@ def test_the_published_gossip_bound_is_refuted_and_ours_is_not(where, of):
     assert wrong.status == "published"
     assert wrong.verdict == "refuted"
     assert right.verdict == "not refuted"
-    assert wrong.defence.startswith("Defence: ")
-    assert "sigma = " in wrong.defence
+    assert f"about peer {of} against peer 0 the trials prove epsilon >= " in wrong.reason
+    assert "confidence 0.999999" in wrong.reason
+    assert wrong.defence == ""
+    assert "sigma = " in right.defence
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), [
@@ -148,7 +153,8 @@ def test_error_rate_of_audits():
     1e-4 (binomial). Power: bounds that err half of the time would be caught with probability 0.999."""
     from scipy.stats import binom
 
-    wrong = sum(audit(Averaging(), "path:3", NOISE, 2, 0, 2, 400, DELTA, 0.8, seed=seed).refuted for seed in range(120))
+    wrong = sum(audit(Averaging(), "path:3", NOISE, 2, 0, 2, 400, DELTA, 0.8, seed=seed, plant={}).refuted
+                for seed in range(120))  # fmt: skip
     assert wrong <= binom.isf(1e-4, 120, 0.2)
 
 

@@ -1,0 +1,132 @@
+"""The checks that an audit of an experiment makes beside its paired runs; a new one is a function and a line here.
+
+A check looks at a `Case`, the experiment as it ran, and returns a `Finding`: a verdict and one sentence. It raises
+nothing: what it cannot look at is "not asked", with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.audits.audit import Finding, audit_mechanism
+from bruit.audits.checks import check_releases, wide_enough
+from bruit.audits.trials import flat_rows
+from bruit.build import Experiment
+from bruit.engines.bulk import Bulk
+from bruit.engines.replay import compare
+from bruit.errors import ConfigError, ConformanceError
+from bruit.experiment import run
+from bruit.mechanisms import RandomizedResponse
+from bruit.result import Run
+
+REFUTED, STANDS, UNASKED = "refuted", "not refuted", "not asked"
+RELEASE_ROWS = 8  # numbers in the rows of the check of one release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is audited: the experiment, its own run (`done`) by its own engine, the pair, and how hard to try."""
+
+    made: Experiment
+    done: Run
+    of: int
+    observers: tuple[int, ...]
+    trials: int
+    delta: float
+    confidence: float
+
+
+Check = Callable[[Case], Finding]
+
+
+def one_release(case: Case) -> Finding:
+    """One release of the experiment's mechanism against what it says it costs (`audit_mechanism`)."""
+    name, mechanism = "one release", case.made.privacy
+    if mechanism is None:
+        return Finding(name, UNASKED, "there is no noise")
+    try:
+        found = audit_mechanism(mechanism, case.trials, case.delta, case.confidence,
+                                min(case.made.task.width, RELEASE_ROWS), seed=case.done.seed, of=case.of)  # fmt: skip
+    except ConfigError as error:
+        return Finding(name, UNASKED, str(error))
+    if found.refuted:
+        worst = max((one for one in found.evidence if one.refutes), key=lambda one: one.bound.epsilon - one.claimed)
+        return Finding(name, REFUTED, f"a release of peer {case.of} costs {worst}, confidence {case.confidence:.7g}")
+    seen = "; ".join(str(bug) for bug in found.planted) or "nothing is claimed"
+    return Finding(name, STANDS, f"{mechanism.kind} noise costs epsilon = {found.claimed:.4g} as claimed; {seen}")
+
+
+def every_release(case: Case) -> Finding:
+    """Every draw is fresh and every read has its ledger line (`check_releases`)."""
+    name, made = "every release", case.made
+    if made.privacy is None:
+        return Finding(name, UNASKED, "there is no noise")
+    try:
+        try:
+            ledger = check_releases(made.algorithm, made.graph, made.privacy, made.steps, seed=case.done.seed)
+        except ConfigError:  # this algorithm asks what blank data cannot answer
+            narrow = made.task.width < wide_enough(made.privacy, 2 * made.graph.n * made.steps)
+            if narrow and not isinstance(made.privacy, RandomizedResponse):
+                return Finding(name, UNASKED, f"rows of {made.task.width} numbers repeat by chance")
+            ledger = check_releases(made.algorithm, made.graph, made.privacy, made.steps, seed=case.done.seed,
+                                    task=made.task)  # fmt: skip
+    except ConformanceError as error:
+        return Finding(name, REFUTED, str(error))
+    return Finding(name, STANDS, f"{len(ledger)} ledger lines in two phases, every one with noise of its own")
+
+
+def same_engine(case: Case) -> Finding:
+    """What the experiment's engine did is what the trials repeat: states, ledger lines, all that observers heard."""
+    name, made, done = "the engine", case.made, case.done
+    fused = bool(done.engine.get("fused"))
+    again = run(made.algorithm, made.graph, made.task, privacy=made.privacy, steps=made.steps, seed=done.seed,
+                engine=Bulk(), evaluate_every=0, given=done.trace, watch=() if fused else case.observers)  # fmt: skip
+    try:
+        agreed = compare(done, again, 1e-5 if fused else 1e-9)
+        heard = 0 if fused else _heard(done, again)
+    except ConformanceError as error:
+        return Finding(name, REFUTED, f"{engine_words(done)} does not do what is accounted: {error}")
+    messages = "and a fused path keeps no messages" if fused else f"{heard} messages heard"
+    words = f"{engine_words(done)} agrees with its replay: {agreed.lines} ledger lines, {messages}"
+    return Finding(name, STANDS, words)
+
+
+def _heard(done: Run, again: Run) -> int:
+    """Every message that an observer heard is one of the replay, by sender and receiver; how many there were."""
+    told: dict[tuple[int, int], list[Array]] = defaultdict(list)
+    for message in again.trace.received:
+        told[message.sender, message.receiver].append(flat_rows(message.row)[0])
+    for message in done.trace.received:
+        row = flat_rows(message.row)[0]
+        known = told[message.sender, message.receiver]
+        if not any(one.shape == row.shape and np.allclose(one, row, rtol=1e-9, atol=1e-9) for one in known):
+            raise ConformanceError(f"peer {message.receiver} heard something of peer {message.sender} that the replay"
+                                   " does not say")  # fmt: skip
+    return len(done.trace.received)
+
+
+def engine_words(done: Run) -> str:
+    """The engine and its faults, in a few words."""
+    facts = dict(done.engine)
+    name = facts.pop("name")
+    told = [f"{key} {facts[key]:g}" for key in ("latency", "loss", "churn") if facts.get(key)]
+    told += ["fused"] if facts.get("fused") else []
+    lost = len(done.trace.faults.round)
+    told += [f"{lost} links down"] if lost else []
+    told += [f"{done.trace.retransmissions} messages sent again"] if done.trace.retransmissions else []
+    return f"the {name} engine" + (f" ({', '.join(told)})" if told else "")
+
+
+CHECKS: list[Check] = [one_release, every_release, same_engine]
+"""All checks, in the order in which they are printed. The impulse oracle (`bruit.audits.oracle`) and the lattice attack
+(`bruit.attacks.lattice`) are checks of this kind: each is a function of a `Case`, added to this list."""
+
+
+def findings(case: Case) -> tuple[Finding, ...]:
+    """What all checks found."""
+    return tuple(check(case) for check in CHECKS)
