@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -134,13 +135,26 @@ class Protocol:
         """Y(t+1) = round(W M(t)), M(t) = Y(t) + zeta(t), exactly: fractions in, the nearest whole number out."""
         state, said, gamma = [int(x) for x in values], [], self.gamma
         for t in range(self.steps):
-            graph = self.at(t)
             said.append([y + int(z) for y, z in zip(state, dithers[t], strict=True)])
             factor = Fraction(1 if gamma is None or t == 0 else gamma)
-            before = said[-2] if t else said[-1]
-            state = [round(factor * sum(graph.fraction(i, j) * said[-1][j] for j in [i, *graph.neighbors(i).tolist()])
-                           + (1 - factor) * before[i]) for i in range(graph.n)]  # fmt: skip
+            past = said[-2] if factor != 1 else [0] * len(state)
+            means = [Fraction(sum(part * said[-1][j] for j, part in row), whole)
+                     for row, whole in self._whole_weights[t if len(self._whole_weights) > 1 else 0]]  # fmt: skip
+            state = [round(factor * mean + (1 - factor) * old) for mean, old in zip(means, past, strict=True)]
         return np.array(said, dtype=np.float64)  # (rounds, n)
+
+    @cached_property
+    def _whole_weights(self) -> list[list[tuple[list[tuple[int, int]], int]]]:
+        """For each graph and peer, its weights as whole parts of their sum: one graph, or one a round."""
+        found = []
+        for t in range(1 if isinstance(self.graph, Graph) else self.steps):
+            graph, rows = self.at(t), []
+            for i in range(graph.n):
+                weights = [(j, graph.fraction(i, j)) for j in [i, *graph.neighbors(i).tolist()]]
+                whole = math.lcm(*(weight.denominator for _, weight in weights))
+                rows.append(([(j, int(weight * whole)) for j, weight in weights], whole))
+            found.append(rows)
+        return found
 
 
 def _mixed(seed: int, trial: int) -> int:
