@@ -1,6 +1,6 @@
 """The lattice attack, measured: where averaging in floats was broken, and that dithered whole numbers were not.
 
-    python -m benchmarks.papers.lattice_attack            # all tables, some five minutes of CPU
+    python -m benchmarks.papers.lattice_attack            # all tables, some two minutes of CPU
     python -m benchmarks.papers.lattice_attack --quick    # a tenth of the runs
     python -m benchmarks.papers.lattice_attack --only four
 """
@@ -72,16 +72,17 @@ def random_graphs(runs: int) -> Section:
 
 
 def twelve(runs: int) -> Section:
-    """Twelve peers, dithers as noise and as further unknowns of the lattice."""
+    """Twelve peers, dithers as noise and as further unknowns of the lattice; a graph that floats give away, the
+    only one of the seeds 0 to 11 of er:12 with 3 to 5 rounds."""
     cases: list[tuple[Numbers, int, Dithers]] = [("float", 20, "noise")]
     cases += [("dithered", bits, dithers) for bits in (20, 40, 48) for dithers in ("noise", "unknown")]
     rows = []
     for seed, (numbers, bits, dithers) in enumerate(cases):
-        protocol = Protocol(br.Averaging(), graph("er:12,c=1,seed=4"), noise(), 5, numbers, bits)
+        protocol = Protocol(br.Averaging(), graph("er:12,c=1,seed=2"), noise(), 5, numbers, bits)
         found = audit_lattice(protocol, [0], Trying(runs, dithers=dithers, seed=seed))
         rows.append((numbers, bits, dithers if found.dither else "none", found.unknowns, found.found,
                      len(found.hidden) * runs, "yes" if found.refuted else "no"))  # fmt: skip
-    return Section("twelve", f"er:12,c=1,seed=4, 5 rounds, dithers of sigma 2^-10, seen by peer 0, {runs} runs",
+    return Section("twelve", f"er:12,c=1,seed=2, 5 rounds, dithers of sigma 2^-10, seen by peer 0, {runs} runs",
                    ("numbers", "grid sigma 2^-", "dithers as", "unknowns", "found", "of", "refuted"), tuple(rows))
 
 
