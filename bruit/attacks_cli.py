@@ -1,4 +1,4 @@
-"""The commands that attack a run or a protocol: attack reconstruct, invert, membership, linkage."""
+"""The commands that attack a run or a protocol: attack reconstruct, invert, membership, linkage, lattice."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bruit.errors import ConfigError
+from bruit.lattice_cli import attack_lattice
 from bruit.linkage_cli import attack_linkage
 from bruit.membership_cli import attack_membership
 from bruit.terminal import Json, emit_json, say
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 attack_app = typer.Typer(help="What curious peers really get out of what they saw.", no_args_is_help=True)
 attack_app.command("membership")(attack_membership)
 attack_app.command("linkage")(attack_linkage)
+attack_app.command("lattice")(attack_lattice)
 
 SeenBy = Annotated[str, typer.Option(help="The curious peers: one (7), or several who collude (3,7).")]
 SHOWN = 5  # relations printed

@@ -19,7 +19,7 @@ LAYERS = (
     ("cli",),
     ("attacks_cli", "audit_cli", "dashboard_cli", "gopa_cli", "ldp_cli", "peers_cli", "planning_cli", "statistics_cli",
      "ui_cli"),
-    ("average_cli", "linkage_cli", "membership_cli", "tables_cli", "two_party_cli"),
+    ("average_cli", "lattice_cli", "linkage_cli", "membership_cli", "tables_cli", "two_party_cli"),
     ("ui",),
     ("sites", "sklearn", "terminal"),
     ("asking", "audits", "dashboard", "listing", "personal", "planning", "sweep", "testing"),
