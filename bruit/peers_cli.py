@@ -63,7 +63,7 @@ def peer_run(
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     if rehearse is not None and not quiet and not as_json:
-        say("rehearsal: whoever knows the seed can draw the noise again, on any records, so it protects nothing")
+        say("rehearsal: whoever knows the seed can draw the noise again, so the noise protects nothing")
     people = [participant(read_site(site), rehearse) for site in sites]
     code = run_participants(people, metrics_port)
     if as_json:

@@ -8,10 +8,8 @@ import grpc
 import numpy as np
 import pytest
 
-import bruit as br
 from bruit.build import build
 from bruit.config import parse
-from bruit.graphs import path
 from bruit.network.identity import Identity
 from bruit.sites.running import write_report
 from bruit.sites.site import participant, read_site
@@ -61,7 +59,8 @@ def check_right_model(chosen):
     """Three peers that never heard the fourth average among themselves."""
     assert all(one.host.done for one in chosen)
     task = build(parse(TEXT)).task
-    began = br.run(br.Averaging(), path(4), task, privacy=chosen[0].privacy, steps=0, seed=SEED).estimates[:3]
+    door, three = chosen[0].host.machine.seat.door, np.arange(3)
+    began = door.mechanism.release(task.value(three), door.dice, three, 0, 0)
     ended = np.concatenate([one.host.machine.state.value for one in chosen])
     assert np.allclose(ended.mean(axis=0), began.mean(axis=0), atol=1e-12)
     assert np.ptp(ended, axis=0).max() < 0.5 * np.ptp(began, axis=0).max()

@@ -131,6 +131,8 @@ def test_a_peer_alone_runs_to_its_end(bruit, agreed):
     assert again.code == 0
     assert "the noise protects nothing" in again.out
     assert "peer 0: 4 of 4 steps" in again.out
+    assert "rehearsed, nothing is protected: epsilon would be" in again.out
+    assert said.json["rehearsal"] is True
     one_sentence(bruit("peer", "run", "net/peer-0/site.toml"), "the dice changed since this run began")
 
 
