@@ -22,10 +22,10 @@ import numpy as np
 from bruit.algorithms.gossip_sgd import GossipSGD
 from bruit.arrays import Array, Bools, Ints
 from bruit.attacks.descent import Descent, Start, covariance, knowledge_matrix, knowledge_modulo, observations
-from bruit.attacks.echelon import Echelon
 from bruit.attacks.own_words import own_messages
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.network.echelon import Echelon
 from bruit.privacy.network.modular import PRIMES, centered
 from bruit.tasks.task import Task
 from bruit.trace import Faults, View

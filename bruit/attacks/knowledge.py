@@ -23,14 +23,13 @@ from typing import Any, Literal
 import numpy as np
 
 from bruit.arrays import Array, Ints
-from bruit.attacks.echelon import Echelon
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence, from_edges
 from bruit.graphs.sequence import Static
+from bruit.privacy.network.echelon import Echelon, krylov_echelon
 from bruit.privacy.network.modular import PRIMES, centered
 from bruit.privacy.network.rows import GraphAt, meeting_rows, sequence_rows
 from bruit.privacy.network.span import (
-    KrylovSpan,
     checked_observers,
     checked_steps,
     checked_symmetry,
@@ -172,31 +171,12 @@ def _fixed(graph: Graph, observers: Ints, steps: int, aggregation: Aggregation) 
         return graph
 
     def echelon(prime: int) -> Echelon:
-        return Echelon.empty(prime, 0, 0) if span is None else _krylov_echelon(graph, span, prime)
+        return Echelon.empty(prime, 0, 0) if span is None else krylov_echelon(graph, span, prime)
 
     columns = np.zeros(0, dtype=np.int64) if span is None else span.peers
     size = 0 if span is None else span.size
     return Knowledge(graph.n, observers, keys, columns, size, 0 if sums else int(observers.size), rows, modulo,
                      lambda: _fractions(one, graph.n, observers, keys()), echelon)  # fmt: skip
-
-
-def _krylov_echelon(graph: Graph, span: KrylovSpan, prime: int) -> Echelon:
-    """Eliminate M^t e_w, t = 0, 1, ..., w in the starts, until nothing new comes or everything is known."""
-    from bruit.kernels.modular import multiply
-
-    residues, matrix = span.residues(graph, prime), span.matrix
-    found = Echelon.empty(prime, span.peers.size, span.most)
-    block = np.zeros((span.peers.size, span.starts.size))
-    block[span.starts, np.arange(span.starts.size)] = 1.0
-    for _ in range(span.powers):
-        new = found.insert(block.T, span.most)
-        if found.rank == span.most or not new.any():
-            break
-        source = np.ascontiguousarray(block[:, new])
-        block = np.empty_like(source)
-        multiply(matrix.indptr, matrix.indices, residues, source, block, float(prime))
-        block[span.silent] = 0.0
-    return found
 
 
 def _sum_rows(graph: Graph, observers: Ints, steps: int) -> Array:

@@ -24,17 +24,14 @@ import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
 from bruit.attacks.knowledge import Aggregation, Knowledge, knowledge
-from bruit.attacks.rational import from_residues
 from bruit.attacks.views import observed
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.blas import one_blas_thread
-from bruit.privacy.network.modular import PRIMES
+from bruit.privacy.network.modular import PRIMES, THREE
+from bruit.privacy.network.rational import from_residues
 from bruit.tasks.task import Task
 from bruit.trace import View
-
-THREE = (*PRIMES, 16777183)
-"""Three primes below 2^24: enough to recover fractions of 20 bits with a wide margin."""
 
 RELIABLE = 1e-6
 """A recovered value is called reliable when rounding may have moved it by less than this, relative to what was seen."""

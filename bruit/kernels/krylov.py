@@ -79,41 +79,110 @@ def _inverse_factor(gram: Array, factor: Array) -> bool:
 
 @nb.njit(nogil=True, cache=True)
 def recurrence(
-    indptr: Ints, indices: Ints, data: Array, silent: Ints, blocks: Array, count: int, remembered: bool
+    indptr: Ints, indices: Ints, data: Array, silent: Ints, blocks: Array, coefficients: Array
 ) -> int:
-    """Fill blocks[1] .. blocks[count - 1] from the orthonormal blocks[0]; how many are good, blocks[0] included.
+    """Fill blocks[1], blocks[2], ... from the orthonormal blocks[0]; how many are good, blocks[0] included.
 
-    blocks[t + 1] is W blocks[t], without its parts along blocks[t] and blocks[t - 1], orthonormalized by Cholesky; it
-    stops before a nearly dependent block. remembered takes the coefficients along blocks[t - 1] from the last
-    normalization, to which they are equal by symmetry; else all coefficients are computed before anything is removed.
+    blocks[t] is W blocks[t - 1], without its parts along blocks[t - 1] and blocks[t - 2], orthonormalized by Cholesky;
+    it stops before a nearly dependent block. The parts along blocks[t - 2] are known from the last normalization, by
+    symmetry. coefficients[t] (3, d, d) keeps what was used: along blocks[t - 1], along blocks[t - 2], and the matrix
+    that normalizes.
     """
+    count = len(blocks)
     n, d = blocks.shape[1], blocks.shape[2]
     part = np.empty((n, d))
     rest = np.empty((n, d))
     here = np.empty((d, d))
-    earlier = np.empty((d, d))
+    earlier = np.zeros((d, d))
     gram = np.empty((d, d))
     for t in range(1, count):
         block = blocks[t - 1]
         _multiply(indptr, indices, data, block, rest)
         for v in silent:
             rest[v] = 0.0
-        if not remembered:
-            np.dot(block.T, rest, here)
         if t > 1:
-            if not remembered:
-                np.dot(blocks[t - 2].T, rest, earlier)
             np.dot(blocks[t - 2], earlier, part)
             _subtract(rest, part)
-        if remembered:
-            np.dot(block.T, rest, here)
+        coefficients[t, 1] = earlier
+        np.dot(block.T, rest, here)
         np.dot(block, here, part)
         _subtract(rest, part)
+        coefficients[t, 0] = here
         np.dot(rest.T, rest, gram)
         if not _inverse_factor(gram, earlier):
             return t
         np.dot(rest, gram, blocks[t])
+        coefficients[t, 2] = gram
     return count
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def _row_lengths(block: Array, out: Array) -> None:
+    for i in range(block.shape[0]):
+        total = 0.0
+        for j in range(block.shape[1]):
+            total += block[i, j] * block[i, j]
+        out[i] = math.sqrt(total)
+
+
+@nb.njit(nogil=True, cache=True)
+def _without(rest: Array, blocks: Array, part: Array, inner: Array) -> None:
+    """Remove the parts along orthonormal blocks."""
+    for s in range(blocks.shape[0]):
+        np.dot(blocks[s].T, rest, inner)
+        np.dot(blocks[s], inner, part)
+        _subtract(rest, part)
+
+
+@nb.njit(nogil=True, cache=True)
+def drift(
+    indptr: Ints, indices: Ints, data: Array, silent: Ints, blocks: Array, coefficients: Array, unit: float,
+    normals: Array, every: int,
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """What errors of size `unit`, made afresh at every step of the recurrence, have become in the blocks.
+
+    The recurrence is linear once its coefficients are fixed: new errors (normal numbers, each times the size of what is
+    rounded there) follow it like the blocks themselves. Parts along the blocks only change the basis, not the space,
+    and are removed every so many steps. Returns squared lengths of the rows of all errors, and the last two blocks of
+    them.
+    """
+    count, n, d = blocks.shape
+    total = np.zeros(n)
+    before, last, rest = np.zeros((n, d)), np.zeros((n, d)), np.zeros((n, d))
+    part, inner = np.empty((n, d)), np.empty((d, d))
+    far, near, here = np.zeros(n), np.zeros(n), np.zeros(n)
+    _row_lengths(blocks[0], near)
+    place = 0
+    for t in range(1, count):
+        _row_lengths(blocks[t], here)
+        _multiply(indptr, indices, data, last, rest)
+        np.dot(last, coefficients[t, 0], part)
+        _subtract(rest, part)
+        np.dot(before, coefficients[t, 1], part)
+        _subtract(rest, part)
+        for i in range(n):
+            size = far[i] + near[i] + here[i]
+            for k in range(indptr[i], indptr[i + 1]):
+                size += abs(data[k]) * near[indices[k]]
+            size *= unit
+            if size > 0.0:
+                for j in range(d):
+                    rest[i, j] += size * normals[place]
+                    place += 1
+                    if place == normals.size:
+                        place = 0
+        for v in silent:
+            rest[v] = 0.0
+        before, last, rest = last, before, rest
+        np.dot(rest, coefficients[t, 2], last)
+        far, near, here = near, here, far
+        if t % every == 0:
+            _without(before, blocks[:t], part, inner)
+            _without(last, blocks[: t + 1], part, inner)
+        for i in range(n):
+            for j in range(d):
+                total[i] += last[i, j] * last[i, j]
+    return total, before, last
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)

@@ -41,6 +41,22 @@ def multiply(
             row[j] -= p * math.floor(row[j] * inverse + 0.5)
 
 
+@nb.njit(nogil=True, cache=True, fastmath={"contract"})
+def rows_times(matrix: Array, rows: Ints, x: Array, p: float) -> Array:
+    """Some rows of a matrix times x modulo p; x may be shorter than the rows."""
+    inverse = 1.0 / p
+    out = np.empty(rows.size)
+    for i in range(rows.size):
+        row = matrix[rows[i]]
+        total = 0.0
+        for first in range(0, x.size, 60):
+            for j in range(first, min(first + 60, x.size)):
+                total += row[j] * x[j]
+            total -= p * math.floor(total * inverse + 0.5)
+        out[i] = total
+    return out
+
+
 @nb.njit(nogil=True, cache=True)
 def _inverse(value: float, p: float) -> float:
     """The inverse of a non-zero residue, by the extended Euclidean algorithm."""
@@ -165,8 +181,10 @@ def insert(
 
 
 @nb.njit(nogil=True, cache=True)
-def profile(lead: Array, stack: Array, starts: Ints, width: int, full: int, p: float) -> Ints:
-    """Ranks modulo p of [lead; stack[0, starts]; ...; stack[t, starts]] for t = 0, 1, ...
+def profile(
+    lead: Array, stack: Array, starts: Ints, width: int, full: int, p: float
+) -> tuple[Ints, Array, Ints, Ints, Ints]:
+    """Ranks modulo p of [lead; stack[0, starts]; ...; stack[t, starts]] for t = 0, 1, ...; and the echelon form.
 
     stack[t] holds the rows of the t-th power; a start whose row depends on earlier rows depends on them for ever and is
     dropped. Elimination stops at rank `full`, or when no start is left.
@@ -204,4 +222,4 @@ def profile(lead: Array, stack: Array, starts: Ints, width: int, full: int, p: f
         if kept == 0 or state[0] == full:
             ranks[t:] = state[0]
             break
-    return ranks
+    return ranks, echelon, columns, groups, state

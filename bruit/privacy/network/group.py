@@ -14,17 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr, svd
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.guarantee import Guarantee, gaussian
-from bruit.privacy.network.blas import one_blas_thread
-from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Leverage, Status, group_loss
+from bruit.privacy.network.drift import lengths
+from bruit.privacy.network.krylov import Leverage, Status, group_loss
 from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.question import Peers, Question, question
-from bruit.privacy.network.rows import KnownRows, Modulo, sequence_rows, stacked_loss
+from bruit.privacy.network.rows import KnownRows, Modulo, decided, sequence_rows
 from bruit.privacy.network.theorem import STANDING
 from bruit.privacy.network.wide import Wide
 
@@ -43,44 +42,35 @@ class JointLoss:
 
 @dataclass(frozen=True, eq=False)
 class Projector:
-    """The projector on some known rows: certified losses of single scalars, and two bases to tell pairs apart."""
+    """The projector on some known rows: certified losses of single scalars, and a basis to tell pairs apart."""
 
     found: Leverage
-    bases: tuple[Array, Array] | None  # (scalars, rank) each; None without a certificate
+    columns: Array | None  # (scalars, rank); None without a certificate
+    length: Array  # (scalars,)
 
     def joint(self, members: Sequence[int] | Ints) -> JointLoss:
         """max d^T Pi_UU d, from above, and 1^T Pi_UU 1 of the scalars U.
 
-        Entries are believed when both bases agree on them; otherwise |Pi_uu'| <= sqrt(m(u) m(u')) by Cauchy and
-        Schwarz, from certified m.
+        With L_u the most that |Pi e_u| can be, |Pi_uu' - Q_u Q_u'| <= L_u L_u' - |Q_u| |Q_u'|; without a certificate
+        |Pi_uu'| <= sqrt(m(u) m(u')) by Cauchy and Schwarz.
         """
         chosen = np.unique(np.asarray(members, dtype=np.int64))
         if chosen.size == 0 or chosen[0] < 0 or chosen[-1] >= self.found.loss.size:
             raise ConfigError(f"the group names scalars within 0..{self.found.loss.size - 1}, found {chosen.tolist()}")
         loss = self.found.loss[chosen]
         most = min(float(np.sqrt(loss).sum() ** 2), float(np.count_nonzero(loss)))
-        if self.bases is None:
+        if self.columns is None:
             return JointLoss(most, most, "upper bound")
-        first, second = (basis[chosen] @ basis[chosen].T for basis in self.bases)
-        disagreement = float(np.abs(first - second).max())
-        if max(disagreement, float(np.abs(np.diagonal(first) - loss).max())) > AGREEMENT:
-            return JointLoss(most, most, "upper bound")
-        margin = MARGIN * disagreement * chosen.size**2
-        free = min(largest_form(first) + margin, most)
-        return JointLoss(free, min(max(float(first.sum()), 0.0) + margin, free), "exact")
+        part = self.columns[chosen]
+        margin = max(0.0, float(self.length[chosen].sum() ** 2 - lengths(part).sum() ** 2))
+        free = min(largest_form(part @ part.T) + margin, most)
+        return JointLoss(free, min(max(float((part @ part.T).sum()), 0.0) + margin, free), "exact")
 
 
 def projector(rows: Array, modulo: Modulo | None, wide: Callable[[], Wide] | None = None) -> Projector:
     """The projector on rows whose noise is all the peers' own, given also modulo primes (and in 30 digits)."""
-    found = stacked_loss(rows, modulo, wide)
-    if found.status == "upper bound":
-        return Projector(found, None)
-    norms = np.linalg.norm(rows, axis=1)
-    unit = rows / np.where(norms > 0.0, norms, 1.0)[:, None]
-    with one_blas_thread():
-        q = qr(unit.T, mode="economic", pivoting=True, check_finite=False)[0][:, : found.rank]
-        v = svd(unit, full_matrices=False, check_finite=False)[2][: found.rank].T
-    return Projector(found, (np.asarray(q), np.asarray(v)))
+    known = decided(rows, modulo, wide)
+    return Projector(known.found, known.columns, known.length)
 
 
 def joint_loss(rows: KnownRows, members: Sequence[int]) -> float:

@@ -8,43 +8,61 @@ sums to rank(K_V), and is 1 iff u is reconstructible. Hypotheses: symmetric publ
 data, Gaussian noise added once per peer.
 
 Stacking the powers and using an SVD, a QR or a Gram matrix under-reports it badly, since powers collapse onto few
-eigenvectors. Here: block Lanczos, which multiplies the last *orthonormal* block; exact ranks modulo primes say how
-many directions each step may keep; dependent directions are dropped by pivoted QR. A value is called exact when two
-computations in different order agree to 1e-8, both bases are orthonormal, and no dropped direction was large; ten
-times the disagreement is then added to the value (the true error has been seen to exceed the disagreement tenfold).
-Else the same is done in about 30 digits. If even that fails, or would take too long, the value is a safe upper bound,
-1 for every reached peer, and is called so.
+eigenvectors. Here: block Lanczos, which multiplies the last *orthonormal* block, in coordinates of cells, so that
+peers nobody can tell apart stay together (bruit.privacy.network.twins); exact ranks modulo primes say how many
+directions each step may keep.
+
+The certificate. Let Q be the computed columns, C_t the coefficients and R_t the normalizations of step t as they are
+in memory. Run the same recurrence without rounding: X_0 = Q_0 and X_{t+1} = (W X_t - sum_{s <= t} X_s C_st) R_t. By
+induction every column of X is a combination of W^s e_w, s <= t, w in N(V): X lies in the true space whatever C and R
+are. It has as many columns as the true space has dimensions (the exact rank). So if X is close to Q, it spans the true
+space, and
+
+    sqrt(m(u))  <=  |Q_u| + |D_u|,   D = X - Q,   D_{t+1} = (W D_t - sum_s D_s C_st + F_t) R_t,
+
+F_t being the rounding of step t alone. This equation for D is linear, so nothing can saturate and hide: a ghost, a
+direction that rounding puts in the place of a true one, is a D of order one. D is computed, with F_t replaced by normal
+numbers of the size of what is rounded there, four ulps (parts of D along Q, which change the basis and not the space,
+are removed). Ten times its rows is added to the square roots of the losses: errors that are worse aligned than random
+ones by a factor ten are covered. Two computations that agree show less: both may end with the same ghost.
+A loss is called exact when this adds at most 1e-6, and when it is 1 for every peer that an exact null vector shows to
+be exposed (they get 1 exactly). Else the same is done in about 30 digits. If even that fails, or would take too long,
+the value is a safe upper bound, 1 shared by the cell of a peer, and is called so.
+
+Certain are the upper bound, the rank when it is the largest possible, and the exposure of all; elsewhere two primes are
+believed (wrong about once in 10^10), and rounding errors are taken to be no better aligned than said, to first order.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import qr, solve_triangular
+from scipy.sparse import csr_array
 
 from bruit.arrays import Array, Ints
 from bruit.errors import PrivacyError
 from bruit.privacy.network.blas import one_blas_thread
+from bruit.privacy.network.drift import HOPELESS, UNIT, lengths, noise, normals, raised
 from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.modular import Ranks, krylov_ranks, mixed_words
-from bruit.privacy.network.refined import LARGEST, Basis, refined_basis
+from bruit.privacy.network.nulls import null_basis
+from bruit.privacy.network.refined import LARGEST, Basis, given_up, refined_basis
 from bruit.privacy.network.span import KrylovSpan, checked_observers, checked_steps, checked_symmetry, krylov_span
+from bruit.privacy.network.twins import Cells, cells_of, folded, graph_residues
 
 if TYPE_CHECKING:
     from bruit.graphs.graph import Graph
 
 Status = Literal["exact", "upper bound"]
 
-AGREEMENT = 1e-8
-"""Largest disagreement of two computations that may still be called exact."""
+TOLERANCE = 1e-6
+"""Most that may be added to a loss which is still called exact."""
 
-MARGIN = 10.0
-"""What is added to a value, in units of the disagreement."""
-
-ORTHOGONALITY = 1e-9
-"""Largest orthogonality error of a basis made by the short recurrence; above it, everything is orthogonalized again."""
+EVERY = 4
+"""Steps of the short recurrence between two removals of what only changes the basis."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +70,20 @@ class Certificate:
     """Why a loss may be called exact, or why it may not.
 
     `rank` is the rank of K_V used, `modular` its value under each prime asked (one prime suffices when it proves the
-    largest possible rank, `proven`), `orthogonality` the error of the bases, `disagreement` the largest difference of
-    two computations.
+    largest possible rank, `proven`), `orthogonality` the error of the basis, `error` the most that was added to a loss
+    for the sake of rounding.
     """
 
     rank: int
     modular: tuple[int, ...]
     proven: bool
     orthogonality: float
-    disagreement: float
+    error: float
     note: str
 
     def __str__(self) -> str:
         primes = "a prime, which proves it" if self.proven else f"{len(self.modular)} primes"
-        return f"rank {self.rank} modulo {primes}; orthogonality {self.orthogonality:.0e}; {self.note}"
+        return f"rank {self.rank} modulo {primes}; {self.note}"
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,36 @@ class Leverage:
     rank: int
     status: Status
     certificate: Certificate
+
+
+@dataclass(frozen=True)
+class Space:
+    """A Krylov space in the coordinates in which it is computed: cells where peers have twins, else the peers."""
+
+    matrix: csr_array
+    silent: Ints
+    starts: Ints
+    cells: Cells | None
+
+    @classmethod
+    def of(cls, span: KrylovSpan, cells: Cells) -> "Space":
+        if cells.count == span.size:
+            return cls(span.matrix, span.silent, span.starts, None)
+        return cls(folded(span, cells), np.zeros(0, dtype=np.int64), cells.cell[span.starts], cells)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return int(self.matrix.shape[0])
+
+    def spread(self, values: Array) -> Array:
+        """Squared lengths of peers  # (k,)."""
+        return values if self.cells is None else self.cells.spread(values)
+
+    def rows(self, basis: Basis, places: Ints) -> Array:
+        """The rows of some peers, all columns side by side."""
+        columns = np.concatenate(basis.blocks, axis=1)
+        return columns[places] if self.cells is None else self.cells.rows(columns, places)
 
 
 def leverage(
@@ -101,14 +149,14 @@ def leverage(
     if span is None:
         return nothing_heard(graph.n, known)
     with one_blas_thread():
-        return certified(graph, span, krylov_ranks(graph, span), known)
+        return certified(graph, span, krylov_ranks(graph, span), cells_of(span, graph_residues(graph)), known)
 
 
 def group_loss(graph: "Graph", observers: Sequence[int] | Ints, steps: int, group: Sequence[int] | Ints) -> float:
     """Loss when all members of a group change together: max d^T Pi d over |d_u| <= 1, from above (gossip:MUF-12).
 
     At most the sum of |Pi_{uu'}| over the group, and equal to it when the entries are non-negative. Without a
-    certificate every entry between reached members is charged 1.
+    certificate every cell is charged as if its sum were known.
     """
     chosen, members = checked_observers(graph.n, observers), checked_observers(graph.n, group)
     if np.intersect1d(chosen, members).size:
@@ -118,22 +166,17 @@ def group_loss(graph: "Graph", observers: Sequence[int] | Ints, steps: int, grou
     if span is None:
         return 0.0
     places = np.searchsorted(span.peers, members[np.isin(members, span.peers)])
-    bases, exposed = _trusted_bases(graph, span)
-    if exposed:
-        return float(places.size)
-    if bases is None:
-        return float(places.size**2)
-    parts = [basis.rows(places) @ basis.rows(places).T for basis in bases]
-    disagreement = float(np.abs(parts[0] - parts[1]).max(initial=0.0))
-    if disagreement > AGREEMENT:
-        return float(places.size**2)
-    return largest_form(parts[0]) + MARGIN * disagreement * places.size**2
+    rows, length = _trusted_rows(graph, span, places)
+    inside = rows @ rows.T
+    # Entries are off by at most L_u L_u' - |Q_u| |Q_u'|, L the most that lengths can be.
+    margin = float(length.sum() ** 2 - lengths(rows).sum() ** 2)
+    return largest_form(inside) + max(0.0, margin)
 
 
 def row_space(graph: "Graph", observers: Sequence[int] | Ints, steps: int) -> Array:
     """Orthonormal columns that span row(K_V), the linear forms the observers know  # (n, rank).
 
-    Without a certificate, unit columns of all reached peers: a larger space, so that no loss is under-reported.
+    Without a certificate, the indicators of all cells: a larger space, so that no loss is under-reported.
     """
     chosen = checked_observers(graph.n, observers)
     checked_symmetry(graph)
@@ -142,28 +185,28 @@ def row_space(graph: "Graph", observers: Sequence[int] | Ints, steps: int) -> Ar
     span = krylov_span(graph, chosen, checked_steps(steps))
     if span is None:
         return own
-    bases, _ = _trusted_bases(graph, span)
-    if bases is None:
-        reached = np.delete(span.peers, span.silent)
-        heard = np.zeros((graph.n, reached.size))
-        heard[reached, np.arange(reached.size)] = 1.0
-    else:
-        found = bases[0].rows(np.arange(span.peers.size))
-        heard = np.zeros((graph.n, found.shape[1]))
-        heard[span.peers] = found
+    reached = np.setdiff1d(np.arange(span.peers.size), span.silent)
+    found, _ = _trusted_rows(graph, span, reached)
+    heard = np.zeros((graph.n, found.shape[1]))
+    heard[span.peers[reached]] = found
     return np.concatenate((own, heard), axis=1)
 
 
-def _trusted_bases(graph: "Graph", span: KrylovSpan) -> tuple[tuple[Basis, Basis] | None, bool]:
-    """Two bases of the space that deserve trust, None without; and whether every reached peer is exposed anyway."""
-    ranks = krylov_ranks(graph, span)
-    if ranks.total == span.size or not ranks.consistent:
-        return None, ranks.total == span.size
-    with one_blas_thread():
-        bases = two_bases(span, ranks)
-        if _judged(ranks, *bases, 0)[0] is None and span.size * ranks.total**2 <= LARGEST:
-            bases = _two_refined(graph, span, ranks)
-    return (bases if _judged(ranks, *bases, 0)[0] is not None else None), False
+def _trusted_rows(graph: "Graph", span: KrylovSpan, places: Ints) -> tuple[Array, Array]:
+    """Rows of some peers in an orthonormal basis of the space, and the most their lengths can be.
+
+    Without a certificate, and when the rank is the number of cells, the basis is that of all functions of cells.
+    """
+    ranks, cells = krylov_ranks(graph, span), cells_of(span, graph_residues(graph))
+    if ranks.total < cells.count and ranks.consistent:
+        with one_blas_thread():
+            space = Space.of(span, cells)
+            for frame, basis in _attempts(graph, span, space, ranks, cells, None, True):
+                if _judged(frame, ranks, basis, 0)[0] is not None:
+                    most = np.sqrt(frame.spread(raised(basis)))
+                    return frame.rows(basis, places), most[places]
+    rows = cells.rows(np.eye(cells.count), places)
+    return rows, lengths(rows)
 
 
 def nothing_heard(n: int, known: Ints) -> Leverage:
@@ -175,148 +218,176 @@ def nothing_heard(n: int, known: Ints) -> Leverage:
 
 
 def certified(
-    graph: "Graph", span: KrylovSpan, ranks: Ranks, known: Ints, room: Array | None = None, refine: bool = True
-) -> Leverage:
-    """Losses from a described space and its ranks; `known` are the observers whose own rows lie outside the span.
+    graph: "Graph", span: KrylovSpan, ranks: Ranks, cells: Cells, known: Ints, room: Array | None = None,
+    refine: bool = True,
+) -> Leverage:  # fmt: skip
+    """Losses from a described space, its ranks and cells; `known` are observers whose own rows lie outside the span.
 
     room is memory to work in, at least n x rank numbers, for callers who ask again and again; without `refine` nothing
     is done again in 30 digits.
     """
     extra = int(known.size)
-    values: Array | None
-    if ranks.total == span.size:
-        values = np.ones(span.peers.size)
-        modular = tuple(rank + extra for rank in ranks.modular)
-        note = "the rank equals the number of reached peers: everything is exposed"
+    modular = tuple(rank + extra for rank in ranks.modular)
+    shared = cells.spread(np.ones(cells.count))
+    values: Array | None = None
+    if ranks.total == cells.count:
+        values = shared
+        twins = "" if cells.count == span.size else ", up to twins who share it"
+        note = f"the rank equals the number of cells of reached peers: everything is exposed{twins}"
         certificate = Certificate(ranks.total + extra, modular, True, 0.0, 0.0, note)
-    elif not ranks.consistent:
-        values, certificate = None, Certificate(
-            ranks.total + extra, ranks.modular, False, 0.0, 0.0,
-            "the ranks modulo the primes contradict each other: 1 is charged to every reached peer",
-        )
+    elif not ranks.consistent or ranks.total > cells.count:
+        note = f"the ranks modulo the primes contradict each other: {charged(span, cells)}"
+        certificate = Certificate(ranks.total + extra, modular, False, 0.0, 1.0, note)
     else:
-        values, certificate = _judged(ranks, *two_bases(span, ranks, room), extra)
-        if refine and values is None and span.size * ranks.total**2 <= LARGEST:
-            values, certificate = _judged(ranks, *_two_refined(graph, span, ranks), extra)
+        space = Space.of(span, cells)
+        for frame, basis in _attempts(graph, span, space, ranks, cells, room, refine):
+            values, certificate = _judged(frame, ranks, basis, extra)
+            if values is not None:
+                break
+        else:
+            note = f"{certificate.note}: {charged(span, cells)}"
+            certificate = replace(certificate, error=1.0, note=note)
     loss = np.zeros(graph.n)
-    loss[span.peers] = 1.0 if values is None else values
+    loss[span.peers] = shared if values is None else np.minimum(values, shared)
     loss[known] = 1.0
     return Leverage(loss, certificate.rank, "upper bound" if values is None else "exact", certificate)
 
 
-def two_bases(span: KrylovSpan, ranks: Ranks, room: Array | None = None) -> tuple[Basis, Basis]:
-    """The same space twice: starts in both orders, coefficients of the recurrence computed or remembered."""
-    first, second = (_recurred(span, ranks.profile, reverse, room) for reverse in (False, True))
-    if max(first.error, second.error) > ORTHOGONALITY:
-        first, second = (_orthonormal(span, ranks.profile, reverse) for reverse in (False, True))
-    return first, second
+def charged(span: KrylovSpan, cells: Cells) -> str:
+    """What the safe bound charges, and to how many."""
+    twins = f" ({span.size - cells.count} fewer for twins, who share it)" if cells.count < span.size else ""
+    return f"1 is charged to every reached peer, {span.size} of them{twins}"
 
 
-def _judged(
-    ranks: Ranks, first: Basis, second: Basis, extra: int
-) -> tuple[Array | None, Certificate]:
+def _attempts(
+    graph: "Graph", span: KrylovSpan, space: Space, ranks: Ranks, cells: Cells, room: Array | None, refine: bool
+) -> Iterator[tuple[Space, Basis]]:
+    """Bases of the same space, each with more care than the last, and their coordinates."""
+    yield space, _recurred(space, ranks.profile, room)
+    yield space, _completed(space, ranks.profile, _unit_block(space)[None], None)
+    frame = replace(space, cells=cells)
+    lifted = null_basis(graph, span, cells, ranks, room is None)
+    if lifted is not None:
+        yield frame, lifted
+    if refine and cells.count * ranks.total**2 <= LARGEST:
+        yield frame, refined_basis(graph, span, cells, ranks.profile)
+
+
+def _judged(space: Space, ranks: Ranks, basis: Basis, extra: int) -> tuple[Array | None, Certificate]:
     """The losses if they deserve to be called exact (else None), and the certificate."""
-    disagreement = float(np.abs(first.values - second.values).max())
-    orthogonality = max(first.error, second.error)
-    dropped = max(first.dropped, second.dropped)
-    faults = []
-    if dropped > AGREEMENT:
-        faults.append(f"a direction of size {dropped:.0e} exceeds the exact rank")
-    if orthogonality > AGREEMENT:
-        faults.append(f"the basis is orthonormal to {orthogonality:.0e} only")
-    if disagreement > AGREEMENT:
-        faults.append(f"two computations differ by {disagreement:.0e}")
-    agreed = f"two computations agree to {disagreement:.0e}"
-    note = f"{'; '.join(faults)}: 1 is charged to every reached peer" if faults else agreed
     modular = tuple(rank + extra for rank in ranks.modular)
-    certificate = Certificate(ranks.total + extra, modular, ranks.proven, orthogonality, disagreement, note)
-    if faults:
-        return None, certificate
-    larger = np.maximum(first.values, second.values)
-    # Unreached entries are exact zeros of both bases and stay so.
-    return np.where(larger > 0.0, np.minimum(larger + MARGIN * disagreement, 1.0), 0.0), certificate
+    if not np.isfinite(basis.drift).all():
+        note = "the recurrence is too sensitive to rounding"
+        return None, Certificate(ranks.total + extra, modular, ranks.proven, basis.error, 1.0, note)
+    higher = raised(basis)
+    error = float((higher - basis.values).max())
+    values = np.minimum(space.spread(higher), 1.0)
+    fault = error > TOLERANCE
+    note = f"rounding {'may move a loss by' if fault else 'moves no loss by more than'} {error:.0e}"
+    if not fault and ranks.exposed is not None:
+        if float(values[ranks.exposed].min(initial=1.0)) < 1.0 - TOLERANCE:
+            fault, note = True, "a peer that exact arithmetic finds exposed has a loss below 1"
+        values[ranks.exposed] = 1.0
+    certificate = Certificate(ranks.total + extra, modular, ranks.proven, basis.error, error, note)
+    return None if fault else values, certificate
 
 
-def _two_refined(graph: "Graph", span: KrylovSpan, ranks: Ranks) -> tuple[Basis, Basis]:
-    """Both computations in about 30 digits, the second a little coarser."""
-    first, second = (refined_basis(graph, span, ranks.profile, coarse) for coarse in (False, True))
-    return first, second
-
-
-def _recurred(span: KrylovSpan, profile: Ints, reverse: bool, room: Array | None) -> Basis:
+def _recurred(space: Space, profile: Ints, room: Array | None) -> Basis:
     """Block Lanczos by the short recurrence, which orthogonalizes W Q_t against Q_t and Q_{t-1} only.
 
     That is enough in exact arithmetic. From the first step that must drop directions, or whose remainder is nearly
     dependent, every step is orthogonalized against everything, by pivoted QR.
     """
-    from bruit.kernels.krylov import recurrence, row_norms
+    from bruit.kernels.krylov import drift, recurrence, row_norms
 
-    matrix, count = span.matrix, span.starts.size
+    matrix, count = space.matrix, space.starts.size
     whole = int(np.count_nonzero(np.diff(profile, prepend=0) == count))
-    shape = (whole, span.peers.size, count)
+    shape = (whole, space.size, count)
     blocks = np.empty(shape) if room is None else room[: math.prod(shape)].reshape(shape)
-    blocks[0] = _unit_block(span, reverse)
-    good = recurrence(matrix.indptr, matrix.indices, matrix.data, span.silent, blocks, whole, reverse)
+    blocks[0] = _unit_block(space)
+    coefficients = np.zeros((whole, 3, count, count))
+    good = recurrence(matrix.indptr, matrix.indices, matrix.data, space.silent, blocks, coefficients)
+    blocks, coefficients = blocks[:good], coefficients[:good]
+    moved = drift(
+        matrix.indptr, matrix.indices, matrix.data, space.silent, blocks, coefficients, UNIT, normals(), EVERY
+    )
     if good * count < profile[-1]:
-        return _finished(*_completed(span, blocks[:good], profile, twice=not reverse))
+        return _completed(space, profile, blocks, moved)
     values, error = row_norms(blocks, _signs(whole * count).reshape(-1, count, 2))
-    return Basis(tuple(blocks) if room is None else (), values, 0.0, error)
+    return Basis(tuple(blocks) if room is None else (), values, np.sqrt(moved[0]), error, whole * count)
 
 
-def _orthonormal(span: KrylovSpan, profile: Ints, reverse: bool) -> Basis:
-    """Block Lanczos with every step orthogonalized against everything."""
-    return _finished(*_completed(span, _unit_block(span, reverse)[None], profile, twice=not reverse))
-
-
-def _unit_block(span: KrylovSpan, reverse: bool) -> Array:
-    block = np.zeros((span.peers.size, span.starts.size))
-    block[span.starts[::-1] if reverse else span.starts, np.arange(span.starts.size)] = 1.0
+def _unit_block(space: Space) -> Array:
+    block = np.zeros((space.size, space.starts.size))
+    block[space.starts, np.arange(space.starts.size)] = 1.0
     return block
 
 
-def _finished(columns: Array, dropped: float) -> Basis:
-    signs = _signs(columns.shape[1])
-    error = np.linalg.norm(columns.T @ (columns @ signs) - signs, axis=0).max() / np.sqrt(columns.shape[1])
-    return Basis((columns,), np.einsum("ij,ij->i", columns, columns), dropped, float(error))
+def _completed(space: Space, profile: Ints, blocks: Array, moved: tuple[Array, Array, Array] | None) -> Basis:
+    """Continue orthonormal blocks to the full profile, each step against all columns, by pivoted QR.
 
-
-def _completed(span: KrylovSpan, blocks: Array, profile: Ints, twice: bool) -> tuple[Array, float]:
-    """Continue orthonormal blocks to the full profile, each step against all columns; also the largest drop.
-
-    twice=False removes the parts along the last two blocks first and all others then: another order of the same
-    operations.
+    `moved` says what rounding did to the blocks so far (bruit.kernels.krylov.drift); None when there is only the first,
+    which is exact.
     """
     good, n, d = blocks.shape
     columns = np.zeros((n, int(profile[-1])))
-    rank = good * d
+    rank, recent = good * d, max(0, good - 2) * d
     columns[:, :rank] = blocks.transpose(1, 0, 2).reshape(n, rank)
-    block, recent, dropped = np.ascontiguousarray(blocks[-1]), max(0, rank - 2 * d), 0.0
+    total, before, last = (np.zeros(n), np.zeros((n, 0)), np.zeros((n, d))) if moved is None else moved
+    before = before[:, : rank - recent - d]
+    block, drawn, magnitudes = np.ascontiguousarray(blocks[-1]), 0, abs(space.matrix)
     for t in range(good, profile.size):
         kept = int(profile[t] - profile[t - 1])
         if kept == 0:
             break
-        rest = span.matrix @ block
-        rest[span.silent] = 0.0
-        for known in (columns[:, (0 if twice else recent) : rank], columns[:, :rank]):
-            rest -= known @ (known.T @ rest)
-        recent = rank - block.shape[1]
-        block, left = _pivoted(rest, columns[:, :rank], kept)
-        columns[:, rank : rank + kept] = block
-        rank, dropped = rank + kept, max(dropped, left)
-    return columns, dropped
+        known = columns[:, :rank]
+        image = space.matrix @ block
+        image[space.silent] = 0.0
+        rounded = magnitudes @ lengths(block) + lengths(columns[:, recent:rank])
+        rest, coefficients = image, np.zeros((rank, block.shape[1]))
+        for _ in range(2):
+            part = known.T @ rest
+            rest = rest - known @ part
+            coefficients += part
+        directions = pivoted(rest, known, kept)
+        drifted = space.matrix @ last
+        drifted[space.silent] = 0.0
+        drifted -= np.concatenate((before, last), axis=1) @ coefficients[recent:]
+        drifted += noise(UNIT * rounded, block.shape[1], drawn)
+        if directions is None or not total.sum() <= HOPELESS**2:
+            return given_up(n, rank)
+        new, order, inverse = directions
+        columns[:, rank : rank + kept] = new
+        before, last = last, drifted[:, order] @ inverse
+        recent, rank, drawn = rank - block.shape[1], rank + kept, drawn + rest.size
+        last -= columns[:, :rank] @ (columns[:, :rank].T @ last)
+        total = total + (last**2).sum(axis=1)
+        block = new
+    signs = _signs(rank)
+    error = np.linalg.norm(columns.T @ (columns @ signs) - signs, axis=0).max() / np.sqrt(rank)
+    return Basis((columns,), np.einsum("ij,ij->i", columns, columns), np.sqrt(total), float(error), rank)
 
 
-def _pivoted(rest: Array, columns: Array, kept: int) -> tuple[Array, float]:
-    """The given number of orthonormal directions of the remainder, and the size of the largest one dropped."""
-    q, r, _ = qr(rest, mode="economic", pivoting=True, check_finite=False)
+def pivoted(rest: Array, columns: Array, kept: int) -> tuple[Array, Ints, Array] | None:
+    """The given number of orthonormal directions of the remainder, and how they are made: rest[:, order] @ inverse.
+
+    Only combinations of columns are taken, so that small rows keep their digits. None when the remainder has fewer
+    directions than asked for.
+    """
+    r, order = qr(rest, mode="r", pivoting=True, check_finite=False)
     sizes = np.abs(np.diagonal(r))
-    left = float(sizes[kept]) if kept < sizes.size else 0.0
-    q = np.ascontiguousarray(q[:, :kept])
-    if sizes[kept - 1] < 1e-3:
+    if not (sizes.size >= kept and np.isfinite(sizes).all() and sizes[kept - 1] > 1e-12 * sizes[0]):
+        return None
+    chosen: Ints = np.asarray(order[:kept], dtype=np.int64)
+    inverse = solve_triangular(r[:kept, :kept], np.eye(kept), check_finite=False)
+    new = rest[:, chosen] @ inverse
+    for _ in range(2):
         # What is left of a nearly dependent block is mostly round-off along the earlier columns.
-        q -= columns @ (columns.T @ q)
-        q = qr(q, mode="economic", check_finite=False)[0]
-    return np.ascontiguousarray(q, dtype=np.float64), left
+        new = new - columns @ (columns.T @ new)
+        right = solve_triangular(qr(new, mode="r", check_finite=False)[0][:kept], np.eye(kept), check_finite=False)
+        right = right * np.sign(np.diagonal(right))
+        new, inverse = new @ right, inverse @ right
+    return np.ascontiguousarray(new), chosen, inverse
 
 
 def _signs(count: int) -> Array:

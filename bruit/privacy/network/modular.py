@@ -9,15 +9,19 @@ primes near 2^24 are asked, and the larger answer is taken for the rank at each 
 same minor for it to be too small (about 1e-10 per observer for a rank of 300, since a minor vanishes modulo p about
 once in p times). This decides how many directions a numerical orthogonalization may keep (gossip:REC-2, section 11):
 floating point alone invents directions on symmetric graphs, and loses them in stacked powers.
+
+The same elimination says who is exposed: e_u is in the space iff every null vector is zero at u. Two random null
+vectors name the exposed peers; when the rank modulo p is the true one, an exposed peer is never missed, and a hidden
+one passes for exposed with probability p^-2 (bruit.privacy.network.echelon).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bruit.arrays import Array, Ints, Words
+from bruit.arrays import Array, Bools, Ints, Words
 from bruit.privacy.network.span import KrylovSpan
 
 if TYPE_CHECKING:
@@ -26,18 +30,37 @@ if TYPE_CHECKING:
 PRIMES = (16777213, 16777199)
 """The two largest primes below 2^24: products of 64 residue pairs add up exactly in float64."""
 
+THREE = (*PRIMES, 16777183)
+"""Three primes below 2^24: enough to recover fractions of 20 bits with a wide margin."""
+
 SLACK = 8
 """Extra columns of a random projection: losing rank then needs an accident modulo p, not bad luck in shape."""
 
 
+NULLS = 2
+"""Random null vectors that name the exposed peers."""
+
+
+@dataclass(frozen=True)
+class Eliminated:
+    """What one prime says: ranks power by power, and where random null vectors vanish (None: not asked)."""
+
+    profile: Ints  # (powers,)
+    exposed: Bools | None = None  # (peers of the span,)
+
+
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of the space spanned by the first t + 1 powers, t = 0, 1, ...; and the last one under each prime."""
+    """Ranks of the space spanned by the first t + 1 powers, t = 0, 1, ...; and the last one under each prime.
+
+    `exposed` are the peers of the span whose unit vectors lie in the space; None when that was not asked.
+    """
 
     profile: Ints  # (powers,)
     modular: tuple[int, ...]
     proven: bool
     starts: int
+    exposed: Bools | None = None  # (peers of the span,)
 
     @property
     def total(self) -> int:
@@ -66,40 +89,52 @@ def centered(values: Array, prime: int) -> Array:
     return np.asarray(values - prime * np.floor(values / prime + 0.5))
 
 
-def matrix_profile(residues: Ints, prime: int, group: int) -> Ints:
-    """Ranks modulo a prime below 2^24 of the first rows of a matrix, after every so many (at most 32) of them."""
-    from bruit.kernels.modular import GROUP, insert
+def stacked(residues: Ints, prime: int, group: int) -> Eliminated:
+    """Eliminate the rows of a matrix modulo a prime below 2^24; ranks after every so many of them."""
+    from bruit.privacy.network.echelon import Echelon
 
     rows = np.ascontiguousarray(centered(np.asarray(residues, dtype=np.float64), prime))
     most = min(rows.shape)
-    echelon = np.zeros((most + GROUP, rows.shape[1]))
-    columns, groups = np.zeros(most + GROUP, dtype=np.int64), np.zeros((most + GROUP, 3), dtype=np.int64)
-    state = np.zeros(2, dtype=np.int64)
+    form = Echelon.empty(prime, rows.shape[1], most)
     ranks = []
     for first in range(0, rows.shape[0], group):
-        if state[0] < most:
-            block = rows[first : first + group].copy()
-            insert(block, echelon, columns, groups, state, np.ones(block.shape[0], dtype=bool), float(prime))
-        ranks.append(int(state[0]))
-    return np.array(ranks, dtype=np.int64)
+        form.insert(rows[first : first + group], most)
+        ranks.append(form.rank)
+    return Eliminated(np.array(ranks, dtype=np.int64), form.exposed())
 
 
-def joint_ranks(profile_of: Callable[[int], Ints], most: int, starts: int) -> Ranks:
+def joint_ranks(word_of: Callable[[int], Eliminated], most: int, starts: int) -> Ranks:
     """Ask one prime, and the second unless the first already proves the rank to be the largest possible."""
-    first = profile_of(PRIMES[0])
-    if first[-1] == most:
-        return Ranks(first, (int(first[-1]),), True, starts)
-    second = profile_of(PRIMES[1])
-    both = (int(first[-1]), int(second[-1]))
-    return Ranks(np.maximum(first, second), both, both[1] == most, starts)
+    first = word_of(PRIMES[0])
+    total = int(first.profile[-1])
+    if total == most:
+        return Ranks(first.profile, (total,), True, starts, first.exposed)
+    second = word_of(PRIMES[1])
+    both = (total, int(second.profile[-1]))
+    exposed = agreed_exposure((first, second))
+    return Ranks(np.maximum(first.profile, second.profile), both, both[1] == most, starts, exposed)
+
+
+def agreed_exposure(words: Sequence[Eliminated]) -> Bools | None:
+    """The peers that all primes with the largest rank find exposed; None when some was not asked."""
+    ranks = [int(word.profile.max(initial=0)) for word in words]
+    named = [word.exposed for word, rank in zip(words, ranks, strict=True) if rank == max(ranks)]
+    asked = [names for names in named if names is not None]
+    return np.asarray(np.logical_and.reduce(asked)) if asked and len(asked) == len(named) else None
 
 
 def krylov_ranks(graph: "Graph", span: KrylovSpan) -> Ranks:
     """Ranks of one observer's Krylov space, certified as joint_ranks says."""
     rows = span.powers * span.starts.size
     # Few rows among many peers: eliminate the rows x rows Gram matrix rather than the rows themselves.
-    profile = _gram_profile if span.peers.size > 4 * rows else _row_profile
-    return joint_ranks(lambda prime: profile(graph, span, prime), span.most, span.starts.size)
+    eliminated = by_products if span.peers.size > 4 * rows else by_rows
+    return joint_ranks(lambda prime: eliminated(graph, span, prime), span.most, span.starts.size)
+
+
+def random_residues(prime: int, *shape: int) -> Array:
+    """Fixed residues in [-prime/2, prime/2], none of them zero."""
+    words = mixed_words(int(np.prod(shape))) % np.uint64(prime - 1)
+    return centered(1.0 + words.astype(np.float64), prime).reshape(shape)
 
 
 def _starts(span: KrylovSpan) -> Array:
@@ -117,51 +152,69 @@ def _next(span: KrylovSpan, residues: Array, block: Array, prime: int) -> Array:
     return out
 
 
-def _row_profile(graph: "Graph", span: KrylovSpan, prime: int) -> Ints:
+def by_rows(graph: "Graph", span: KrylovSpan, prime: int) -> Eliminated:
     """Eliminate the rows power by power; a start whose row became dependent stays so and is dropped."""
-    from bruit.kernels.modular import GROUP, insert
+    from bruit.privacy.network.echelon import krylov_echelon
 
-    residues = span.residues(graph, prime)
-    capacity = span.most + GROUP
-    echelon = np.zeros((capacity, span.peers.size))
-    columns, groups = np.zeros(capacity, dtype=np.int64), np.zeros((capacity, 3), dtype=np.int64)
-    state = np.zeros(2, dtype=np.int64)
     profile = np.zeros(span.powers, dtype=np.int64)
-    block = _starts(span)
-    for t in range(span.powers):
-        alive = np.ones(block.shape[1], dtype=bool)
-        for first in range(0, block.shape[1], GROUP):
-            rows = np.ascontiguousarray(block[:, first : first + GROUP].T)
-            insert(rows, echelon, columns, groups, state, alive[first : first + GROUP], float(prime))
-            if state[0] == span.most:
-                break
-        profile[t:] = state[0]
-        if state[0] == span.most or not alive.any():
-            break
-        block = _next(span, residues, np.ascontiguousarray(block[:, alive]), prime)
-    return profile
+    form = krylov_echelon(graph, span, prime, profile)
+    return Eliminated(profile, form.exposed())
 
 
-def _gram_profile(graph: "Graph", span: KrylovSpan, prime: int) -> Ints:
-    """Eliminate K K^T, whose blocks are E^T M^(s+t) E: the rows of M^k E at the starts.
+def by_products(graph: "Graph", span: KrylovSpan, prime: int) -> Eliminated:
+    """Eliminate K [K^T, y]: the blocks of K K^T are E^T M^(s+t) E, the rows of M^k E at the starts; y is random.
 
     Dependencies among rows of K K^T and of K are the same over the rationals; modulo p the rank is again a lower bound.
+    If K K^T c = K y, then y - K^T c is a random null vector of K.
     """
     from bruit.kernels.modular import profile
+    from bruit.kernels.reduction import complete_null_vector
 
     residues = span.residues(graph, prime)
     count, powers = span.starts.size, span.powers
     moments = np.empty((2 * powers - 1, count, count))
-    block = _starts(span)
+    told = np.empty((powers, count, NULLS))
+    drawn = random_residues(prime, span.peers.size, NULLS)
+    drawn[span.silent] = 0.0
+    block = np.concatenate((_starts(span), drawn), axis=1)
     for k in range(2 * powers - 1):
-        moments[k] = block[span.starts]
+        moments[k] = block[span.starts, :count]
+        if k < powers:
+            told[k] = block[span.starts, count:]
+        if k == powers - 1:
+            block = np.ascontiguousarray(block[:, :count])
         if k < 2 * powers - 2:
             block = _next(span, residues, block, prime)
     # Row (t, w), column (s, x): entry (M^(t+s))_{x, w}, symmetric in w and x.
-    stack = np.stack([moments[t : t + powers].transpose(1, 0, 2).reshape(count, -1) for t in range(powers)])
-    lead = np.zeros((0, powers * count), dtype=np.float32)
-    ranks: Ints = profile(lead, stack.astype(np.float32), np.arange(count), powers * count, span.most, float(prime))
-    return ranks
+    products = np.stack([moments[t : t + powers].transpose(1, 0, 2).reshape(count, -1) for t in range(powers)])
+    stack = np.concatenate((products, told), axis=2).astype(np.float32)
+    width = powers * count
+    lead = np.zeros((0, width + NULLS), dtype=np.float32)
+    ranks, echelon, columns, groups, state = profile(
+        lead, stack, np.arange(count), width + NULLS, span.most, float(prime)
+    )
+    if state[0] == span.size:
+        return Eliminated(ranks, _all_exposed(span))
+    if columns[: state[0]].max() >= width:
+        return Eliminated(ranks)  # an accident modulo p: some row of K K^T vanished though the row of K did not
+    exposed = np.ones(span.peers.size, dtype=bool)
+    for j in range(NULLS):
+        x = np.zeros(width + NULLS)
+        x[width + j] = -1.0
+        complete_null_vector(echelon, columns, groups, int(state[1]), x, float(prime))
+        combined = np.zeros((span.peers.size, 1))
+        for coefficients in x[:width].reshape(powers, count)[::-1]:
+            combined = _next(span, residues, combined, prime)
+            combined[span.starts, 0] += coefficients
+        exposed &= centered(drawn[:, j] - combined[:, 0], prime) == 0.0
+    exposed[span.silent] = False
+    return Eliminated(ranks, exposed)
+
+
+def _all_exposed(span: KrylovSpan) -> Bools:
+    exposed = np.ones(span.peers.size, dtype=bool)
+    exposed[span.silent] = False
+    return exposed
 
 
 @dataclass(frozen=True)
@@ -176,16 +229,30 @@ class SharedRows:
     projection: Array  # (n, s)
     stack: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]"  # (T, n, s)
 
-    def profile(self, observer: int, starts: Ints, most: int) -> Ints:
-        """Ranks of the observer's rows beyond its own row, power by power; `most` as in KrylovSpan."""
-        from bruit.kernels.modular import profile
+    def eliminated(self, observer: int, span: KrylovSpan) -> Eliminated:
+        """Ranks of the observer's rows beyond its own row, power by power, and who is exposed.
+
+        K R z = 0 makes R z a null vector of K.
+        """
+        from bruit.kernels.modular import profile, rows_times
+        from bruit.kernels.reduction import complete_null_vector
 
         n, width = self.projection.shape
         if width < n:
-            width = min(width, 1 + self.stack.shape[0] * starts.size + SLACK)
+            width = min(width, 1 + self.stack.shape[0] * int(span.starts.size) + SLACK)
         lead = self.projection[observer : observer + 1].astype(np.float32)
-        ranks: Ints = profile(lead, self.stack, starts, width, most + 1, float(self.prime)) - 1
-        return ranks
+        ranks, echelon, columns, groups, state = profile(
+            lead, self.stack, span.peers[span.starts], width, span.most + 1, float(self.prime)
+        )
+        ranks = ranks[: span.powers] - 1
+        if state[0] == span.size + 1:
+            return Eliminated(ranks, _all_exposed(span))
+        exposed = np.ones(span.peers.size, dtype=bool)
+        for z in random_residues(self.prime, NULLS, width):
+            complete_null_vector(echelon, columns, groups, int(state[1]), z, float(self.prime))
+            exposed &= rows_times(self.projection, span.peers, z, float(self.prime)) == 0.0
+        exposed[span.silent] = False
+        return Eliminated(ranks, exposed)
 
 
 def shared_width(graph: "Graph", steps: int) -> int:

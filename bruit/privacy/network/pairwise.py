@@ -19,9 +19,10 @@ import numpy as np
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.privacy.network.blas import one_blas_thread
-from bruit.privacy.network.krylov import Certificate, Leverage, certified, leverage, nothing_heard
+from bruit.privacy.network.krylov import Certificate, Leverage, certified, charged, leverage, nothing_heard
 from bruit.privacy.network.modular import (
     PRIMES,
+    Eliminated,
     Ranks,
     SharedRows,
     joint_ranks,
@@ -30,6 +31,7 @@ from bruit.privacy.network.modular import (
     shared_width,
 )
 from bruit.privacy.network.span import KrylovSpan, checked_steps, checked_symmetry, krylov_span
+from bruit.privacy.network.twins import Residues, cells_of, graph_residues
 
 if TYPE_CHECKING:
     from bruit.graphs.graph import Graph
@@ -57,7 +59,7 @@ class Pairwise:
     exact: Bools  # (n,)
     rank: Ints  # (n,)
     orthogonality: float
-    disagreement: float
+    error: float
     notes: tuple[str, ...]
 
     @property
@@ -85,7 +87,7 @@ def pairwise(graph: "Graph", steps: int, *, threads: int = 2, progress: Progress
         return _translated(graph, leverage(graph, [0], steps), progress)
     checked_symmetry(graph)
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        work = Work(graph, steps, pool, threads)
+        work = Work(graph, steps, pool, threads, graph_residues(graph))
         return _collected(work, _all_ranks(work), progress)
 
 
@@ -97,6 +99,7 @@ class Work:
     steps: int
     pool: ThreadPoolExecutor
     threads: int
+    residues: Residues
 
     def span(self, v: int) -> KrylovSpan | None:
         """The space of one observer: cheap to describe, too large to keep for all."""
@@ -122,7 +125,7 @@ def _translated(graph: "Graph", one: Leverage, progress: Progress | None) -> Pai
         progress(n, n)
     certificate = one.certificate
     exact, rank = np.full(n, one.status == "exact"), np.full(n, one.rank)
-    return Pairwise(m, exact, rank, certificate.orthogonality, certificate.disagreement, (certificate.note,))
+    return Pairwise(m, exact, rank, certificate.orthogonality, certificate.error, (certificate.note,))
 
 
 def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None) -> Pairwise:
@@ -139,7 +142,7 @@ def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None)
             return nothing_heard(n, known)
         room = rooms.get()
         try:
-            return certified(graph, span, found, known, room, refine)
+            return certified(graph, span, found, cells_of(span, work.residues), known, room, refine)
         finally:
             rooms.put(room)
 
@@ -170,7 +173,7 @@ def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None)
     return Pairwise(
         m, exact, np.array([certificates[v].rank for v in range(n)], np.int64),
         max((certificate.orthogonality for certificate in good), default=0.0),
-        max((certificate.disagreement for certificate in good), default=0.0),
+        max((certificate.error for certificate in good), default=0.0),
         tuple(f"observer {v}: {certificates[v].note}" for v in np.flatnonzero(~exact).tolist()),
     )  # fmt: skip
 
@@ -186,11 +189,14 @@ def _untried(work: Work, ranks: Ranks | None, v: int) -> Leverage:
     known, span = np.array([v]), work.span(v)
     if span is None or ranks is None:
         return nothing_heard(work.graph.n, known)
+    cells = cells_of(span, work.residues)
+    if ranks.total == cells.count:
+        return certified(work.graph, span, ranks, cells, known)
     loss = np.zeros(work.graph.n)
-    loss[span.peers] = 1.0
+    loss[span.peers] = cells.spread(np.ones(cells.count))
     loss[known] = 1.0
     rank = ranks.total + 1
-    note = "too ill-conditioned for doubles, as most probes were: 1 is charged to every reached peer"
+    note = f"too ill-conditioned for doubles, as most probes were: {charged(span, cells)}"
     return Leverage(loss, rank, "upper bound", Certificate(rank, ranks.modular, False, 0.0, 1.0, note))
 
 
@@ -212,17 +218,17 @@ def _all_ranks(work: Work) -> list[Ranks | None]:
     graph, n = work.graph, work.graph.n
     if 4 * work.steps * n * shared_width(graph, work.steps) > SHARED_BYTES:
         return list(work.in_order(partial(_own_ranks, work), range(n)))
-    profiles: list[dict[int, Ints]] = [{} for _ in range(n)]
+    words: list[dict[int, Eliminated]] = [{} for _ in range(n)]
     most, starts = [-1] * n, np.diff(graph.weights.indptr) - 1
     unsettled = list(range(n))
     for prime in PRIMES:
         if not unsettled:
             break
-        task = partial(_shared_profile, work, shared_rows(graph, work.steps, prime))
-        for v, (largest, profile) in zip(unsettled, work.in_order(task, unsettled), strict=True):
-            most[v], profiles[v][prime] = largest, profile
-        unsettled = [v for v in unsettled if most[v] > profiles[v][prime].max(initial=-1)]
-    return [None if most[v] < 0 else joint_ranks(profiles[v].__getitem__, most[v], starts[v]) for v in range(n)]
+        task = partial(_shared_word, work, shared_rows(graph, work.steps, prime))
+        for v, (largest, word) in zip(unsettled, work.in_order(task, unsettled), strict=True):
+            most[v], words[v][prime] = largest, word
+        unsettled = [v for v in unsettled if most[v] > words[v][prime].profile.max(initial=-1)]
+    return [None if most[v] < 0 else joint_ranks(words[v].__getitem__, most[v], starts[v]) for v in range(n)]
 
 
 def _own_ranks(work: Work, observer: int) -> Ranks | None:
@@ -230,9 +236,9 @@ def _own_ranks(work: Work, observer: int) -> Ranks | None:
     return None if span is None else krylov_ranks(work.graph, span)
 
 
-def _shared_profile(work: Work, rows: SharedRows, observer: int) -> tuple[int, Ints]:
-    """The largest possible rank (-1 when nothing is heard) and the ranks power by power."""
+def _shared_word(work: Work, rows: SharedRows, observer: int) -> tuple[int, Eliminated]:
+    """The largest possible rank (-1 when nothing is heard) and what one prime says."""
     span = work.span(observer)
     if span is None:
-        return -1, np.zeros(0, dtype=np.int64)
-    return span.most, rows.profile(observer, span.peers[span.starts], span.most)[: span.powers]
+        return -1, Eliminated(np.zeros(0, dtype=np.int64))
+    return span.most, rows.eliminated(observer, span)

@@ -20,11 +20,13 @@ from scipy.linalg import cho_factor, qr, solve_triangular, svd
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.network.blas import one_blas_thread
-from bruit.privacy.network.krylov import AGREEMENT, MARGIN, Certificate, Leverage
+from bruit.privacy.network.drift import UNIT, lengths, noise, raised
+from bruit.privacy.network.krylov import TOLERANCE, Certificate, Leverage, Status, pivoted
 from bruit.privacy.network.largest_form import largest_form
-from bruit.privacy.network.modular import PRIMES, centered, matrix_profile
-from bruit.privacy.network.refined import LARGEST, refined_row_basis
+from bruit.privacy.network.modular import NULLS, PRIMES, agreed_exposure, centered, random_residues, stacked
+from bruit.privacy.network.refined import LARGEST, Basis, given_up, refined_row_basis
 from bruit.privacy.network.span import checked_observers, checked_steps, neighborhood
+from bruit.privacy.network.twins import Cells
 from bruit.privacy.network.wide import Wide, exact_weights, product_of, sparse_slices
 
 if TYPE_CHECKING:
@@ -60,12 +62,32 @@ class KnownRows:
         return self.values[self.observers.size :]
 
 
+@dataclass(frozen=True)
+class Decided:
+    """Losses of known rows, and orthonormal columns of their space; None without a certificate.
+
+    `length` is the most that the rows of the columns can be long.
+    """
+
+    found: Leverage
+    columns: Array | None  # (n, rank)
+    length: Array  # (n,)
+
+
 def stacked_loss(rows: Array, modulo: Modulo | None = None, wide: Callable[[], Wide] | None = None) -> Leverage:
-    """Losses m(u) of all peers when the rows are known exactly (all noise is the peers' own).
+    """Losses m(u) of all peers when the rows are known exactly (all noise is the peers' own)."""
+    return decided(rows, modulo, wide).found
+
+
+def decided(rows: Array, modulo: Modulo | None = None, wide: Callable[[], Wide] | None = None) -> Decided:
+    """The same with the space itself.
 
     A row with a single entry reveals its peer; that column is then removed from the others (exact, and it helps
-    conditioning). The rest is orthogonalized twice, keeping as many directions as the certified rank: by pivoted QR and
-    by SVD, or, when these cannot decide and `wide` gives the rows in about 30 digits, in that precision.
+    conditioning). Peers with equal columns modulo both primes are twins, and 1 is shared by them; that is the loss when
+    there are as many directions as different columns. The rest is orthogonalized by pivoted QR, keeping as many
+    directions as the certified rank: K^T = Q R, so X = K_exact^T R^-1 lies in the true space, spans it when it is close
+    to Q, and D = X - Q is what rounding of K becomes (bruit.privacy.network.drift). When that cannot decide and `wide`
+    gives the rows in about 30 digits, in that precision. Losses must be 1 where null vectors modulo primes say exposed.
     """
     rows = np.asarray(rows, dtype=np.float64)
     residues = [] if modulo is None else [np.asarray(modulo(prime), dtype=np.int64) for prime in PRIMES]
@@ -75,32 +97,117 @@ def stacked_loss(rows: Array, modulo: Modulo | None = None, wide: Callable[[], W
         touched |= residue != 0
     reached = touched.any(axis=0)
     bare, open_rows = _bare(touched)
-    columns = reached & ~bare
-    cells = np.ix_(open_rows, columns)
-    profiles = [matrix_profile(residue[cells], prime, BLOCK) for residue, prime in zip(residues, PRIMES, strict=False)]
-    revealed = int(bare.sum())
+    mixed = reached & ~bare
+    inner = np.ix_(open_rows, mixed)
+    rest = _Rest(rows[inner], [residue[inner] for residue in residues], int(bare.sum()))
+
+    def digits() -> Wide | None:
+        return None if wide is None else Wide((made := wide()).high[inner], made.low[inner])
+
     with one_blas_thread():
-        values, certificate = _projected(rows[cells], tuple(int(p.max(initial=0)) for p in profiles), revealed)
-        if values is None and profiles and wide is not None and columns.sum() * certificate.rank**2 <= LARGEST:
-            exact = wide()
-            part = Wide(exact.high[cells], exact.low[cells])
-            values, certificate = _refined(part, np.maximum(*profiles), certificate, revealed)
+        basis, certificate = rest.certified(digits)
+    most = rest.shared if basis is None else np.minimum(raised(basis), rest.shared)
+    if basis is not None:
+        most[rest.exposed] = 1.0
     loss = np.zeros(rows.shape[1])
     loss[bare] = 1.0
-    loss[columns] = 1.0 if values is None else values
-    return Leverage(loss, certificate.rank, "upper bound" if values is None else "exact", certificate)
+    loss[mixed] = most
+    status: Status = "upper bound" if basis is None else "exact"
+    found = Leverage(loss, certificate.rank, status, certificate)
+    if basis is None:
+        return Decided(found, None, np.sqrt(loss))
+    count = rest.revealed
+    columns = np.zeros((rows.shape[1], count + basis.rank))
+    columns[np.flatnonzero(bare), np.arange(count)] = 1.0
+    columns[mixed, count:] = np.concatenate(basis.blocks, axis=1)
+    return Decided(found, columns, np.sqrt(loss))
 
 
-def _refined(rows: Wide, profile: Ints, tried: Certificate, revealed: int) -> tuple[Array | None, Certificate]:
-    """Losses from two bases in about 30 digits, the second a little coarser."""
-    first, second = (refined_row_basis(rows, profile, BLOCK, coarse) for coarse in (False, True))
-    disagreement = float(np.abs(first.values - second.values).max())
-    error, rank = max(first.error, second.error), int(profile[-1])
-    if not max(disagreement, error, first.dropped, second.dropped) <= AGREEMENT:
-        return None, tried
-    note = f"two computations in 30 digits agree to {disagreement:.0e}"
-    certificate = Certificate(rank + revealed, tried.modular, rank == min(rows.high.shape), error, disagreement, note)
-    return np.minimum(np.maximum(first.values, second.values) + MARGIN * disagreement, 1.0), certificate
+class _Rest:
+    """The rows and columns that remain when bare rows are gone."""
+
+    def __init__(self, rows: Array, residues: list[Ints], revealed: int) -> None:
+        self.rows, self.revealed = rows, revealed
+        words = [stacked(part, prime, BLOCK) for part, prime in zip(residues, PRIMES, strict=False)]
+        self.ranks = tuple(int(word.profile.max(initial=0)) for word in words)
+        self.profile = np.maximum.reduce([word.profile for word in words]) if words else np.zeros(0, dtype=np.int64)
+        exposed = agreed_exposure(words)
+        self.exposed = np.zeros(rows.shape[1], dtype=bool) if exposed is None else exposed
+        self.cells = _equal_columns(residues, rows.shape[1])
+        self.shared = self.cells.spread(np.ones(self.cells.count))
+
+    def certified(self, wide: Callable[[], Wide | None]) -> tuple[Basis | None, Certificate]:
+        """A basis that may be believed, or None; and why."""
+        count, width = self.rows.shape
+        rank = max(self.ranks, default=0)
+        if min(count, width) == 0 or (self.ranks and rank == self.cells.count):
+            twins = "" if self.cells.count == width else ", up to twins who share it"
+            columns = self.cells.rows(np.eye(self.cells.count), np.arange(width))
+            whole = Basis((columns,), self.shared.copy(), np.zeros(width), 0.0, self.cells.count)
+            return whole, self._certificate(rank, True, 0.0, 0.0, f"every reached peer is exposed{twins}")
+        basis = self._projected(rank)
+        fault = self._fault(basis)
+        if fault and self.ranks and width * rank**2 <= LARGEST and (exact := wide()) is not None:
+            basis = refined_row_basis(exact, self.profile, BLOCK)
+            fault = self._fault(basis)
+        if fault:
+            rank = rank or min(count, width)
+            return None, self._certificate(rank, False, 0.0, 1.0, f"{fault}: reached peers are charged 1")
+        error = float((raised(basis) - basis.values).max())
+        note = f"rounding moves no loss by more than {error:.0e}"
+        return basis, self._certificate(basis.rank, basis.rank == min(count, width), basis.error, error, note)
+
+    def _certificate(self, rank: int, proven: bool, orthogonality: float, error: float, note: str) -> Certificate:
+        modular = tuple(found + self.revealed for found in self.ranks)
+        return Certificate(rank + self.revealed, modular, proven, orthogonality, error, note)
+
+    def _fault(self, basis: Basis) -> str:
+        """Why a basis is not believed; empty when it is."""
+        if not np.isfinite(basis.drift).all():
+            known = f"exact rank {max(self.ranks)}, but rounding decides the directions" if self.ranks else ""
+            return known or "no certified rank"
+        values = raised(basis)
+        error = float((values - basis.values).max())
+        if error > TOLERANCE:
+            return f"rounding may move a loss by {error:.0e}"
+        if float(values[self.exposed].min(initial=1.0)) < 1.0 - TOLERANCE:
+            return "a peer that exact arithmetic finds exposed has a loss below 1"
+        return ""
+
+    def _projected(self, rank: int) -> Basis:
+        """An orthonormal basis by pivoted QR in doubles."""
+        count, width = self.rows.shape
+        # A row whose entries all underflowed has norm zero: it stays zero; its direction is then missed and charged.
+        norms = lengths(self.rows)
+        unit = self.rows / np.where(norms > 0.0, norms, 1.0)[:, None]
+        if not self.ranks:
+            sizes = np.abs(np.diagonal(qr(unit.T, mode="r", pivoting=True, check_finite=False)[0]))
+            rank = count if count <= width and sizes[-1] > SURE else 0
+        found = pivoted(unit.T, np.zeros((width, 0)), rank) if rank else None
+        if found is None:
+            return given_up(width, rank)
+        columns, order, inverse = found
+        # Rows are products of as many factors as there were steps; entries that cancelled keep the error of the row.
+        size = UNIT * np.sqrt(count) * (np.abs(unit[order].T) + 1.0 / np.sqrt(width))
+        moved = size * noise(np.ones(width), rank, 0) @ inverse
+        moved -= columns @ (columns.T @ moved)
+        error = float(np.abs(columns.T @ columns - np.eye(rank)).max())
+        return Basis((columns,), (columns**2).sum(axis=1), lengths(moved), error, rank)
+
+
+def _equal_columns(residues: list[Ints], width: int) -> Cells:
+    """The peers in cells of equal columns, by random combinations of the rows; each alone without residues."""
+    from bruit.kernels.modular import rows_times
+
+    if not residues or residues[0].size == 0:
+        return Cells(np.arange(width), np.ones(width, dtype=np.int64))
+    keys = []
+    for part, prime in zip(residues, PRIMES, strict=True):
+        columns = np.ascontiguousarray(centered(part.T.astype(np.float64), prime))
+        for x in random_residues(prime, NULLS, columns.shape[1]):
+            keys.append(rows_times(columns, np.arange(width), x, float(prime)))
+    _, cell, sizes = np.unique(np.stack(keys), axis=1, return_inverse=True, return_counts=True)
+    return Cells(cell.reshape(-1), sizes)
 
 
 def _check_rows(rows: Array, residues: list[Ints]) -> None:
@@ -123,39 +230,6 @@ def _bare(touched: Bools) -> tuple[Bools, Bools]:
             return bare, np.asarray(touched.any(axis=1))
         bare |= touched[single].any(axis=0)
         touched[:, bare] = False
-
-
-def _projected(rows: Array, ranks: tuple[int, ...], revealed: int) -> tuple[Array | None, Certificate]:
-    """Losses within the remaining rows and columns, or None when they cannot be certified; and the certificate."""
-    count, width = rows.shape
-    modular = tuple(rank + revealed for rank in ranks)
-    rank = max(ranks, default=0)
-    if min(count, width) == 0 or rank == width:
-        note = "every reached peer is exposed"
-        return np.ones(width), Certificate(revealed + min(count, width), modular, True, 0.0, 0.0, note)
-    # A row whose entries all underflowed has norm zero: it stays zero, and its direction is then missed and charged.
-    norms = np.linalg.norm(rows, axis=1)
-    unit = rows / np.where(norms > 0.0, norms, 1.0)[:, None]
-    q, r, _ = qr(unit.T, mode="economic", pivoting=True, check_finite=False)
-    sizes = np.abs(np.diagonal(r))
-    if not ranks:
-        rank = count if count <= width and sizes[-1] > SURE else 0
-    proven = rank == min(count, width)
-    kept = float(sizes[rank - 1]) if rank else 0.0
-    left = float(sizes[rank]) if rank < sizes.size else 0.0
-    if kept < 1e-10 or left > 1e-10:
-        reason = f"exact rank {rank}, but pivots {kept:.0e} and {left:.0e} around it" if ranks else "no certified rank"
-        note = f"{reason}: reached peers are charged 1"
-        return None, Certificate(revealed + min(count, width), modular, False, 0.0, 1.0, note)
-    v = svd(unit, full_matrices=False, check_finite=False)[2][:rank]
-    first, second = (q[:, :rank] ** 2).sum(axis=1), (v**2).sum(axis=0)
-    disagreement = float(np.abs(first - second).max())
-    exact = disagreement <= AGREEMENT
-    differ = f"two computations differ by {disagreement:.0e}: reached peers are charged 1"
-    note = "two computations agree" if exact else differ
-    certificate = Certificate(rank + revealed, modular, proven, float(abs(first.sum() - rank)), disagreement, note)
-    larger = np.maximum(first, second)
-    return (np.minimum(larger + MARGIN * disagreement, 1.0) if exact else None), certificate
 
 
 def sequence_loss(graphs: GraphAt, n: int, steps: int, observers: Sequence[int] | Ints) -> Leverage:

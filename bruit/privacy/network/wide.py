@@ -24,6 +24,20 @@ SLICES = 5
 """Five slices of about 20 bits: 100 bits below the largest entry."""
 
 
+TINY = 1e-14
+"""Smallest part of the largest remainder that a QR in doubles can still tell from nothing."""
+
+
+def slice_bits(terms: int) -> int:
+    """Bits of a slice that leave inner products of so many terms exact."""
+    return (53 - (SLICES * max(1, int(terms))).bit_length()) // 2
+
+
+def last_slice(terms: int) -> float:
+    """The unit of the last slice, relative to the largest entry."""
+    return float(2.0 ** -(SLICES * slice_bits(terms)))
+
+
 @dataclass(frozen=True)
 class Wide:
     """A matrix as high + low, each in double precision."""
@@ -47,16 +61,9 @@ class Wide:
         """Some of the columns."""
         return Wide(self.high[:, columns], self.low[:, columns])
 
-    def rounded(self, terms: int) -> "Wide":
-        """The sum of the slices: this matrix with its last digits changed."""
-        total = Wide(np.zeros_like(self.high), np.zeros_like(self.high))
-        for part in self.slices(terms):
-            total = total.plus(part)
-        return total
-
     def slices(self, terms: int) -> list[Array]:
         """Parts that add up to the matrix; sums of five inner products of parts, with so many terms each, are exact."""
-        bits = (53 - (SLICES * max(1, int(terms))).bit_length()) // 2
+        bits = slice_bits(terms)
         largest = float(np.abs(self.high).max(initial=0.0))
         unit = 2.0 ** (np.ceil(np.log2(largest)) if largest > 0.0 else 0.0)
         if self.high.size >= FUSED:
@@ -127,20 +134,25 @@ def product_of(left: list[Array] | list[csr_array], right: list[Array]) -> Wide:
     return total
 
 
-def outside(block: Wide, known: list[Array], terms: int) -> Wide:
-    """What is left of a block beside an orthonormal basis given in slices."""
+def outside(block: Wide, known: list[Array], terms: int) -> tuple[Wide, Array]:
+    """What is left of a block beside an orthonormal basis given in slices, and the coefficients along it."""
     coefficients = product_of([part.T for part in known], block.slices(terms))
-    return block.minus(product_of(known, coefficients.slices(terms)))
+    return block.minus(product_of(known, coefficients.slices(terms))), coefficients.high
 
 
-def directions(rest: Wide, kept: int, terms: int) -> tuple[Wide, float]:
-    """As many columns as the rank allows, nearly orthonormalized by a pivoted QR in double precision."""
+def directions(rest: Wide, kept: int, terms: int) -> tuple[Wide, Ints, Array] | None:
+    """As many columns as the rank allows, nearly orthonormalized by a pivoted QR in double precision.
+
+    Also how: rest at the columns `order`, times `inverse`. None when there are not so many.
+    """
     _, r, order = qr(rest.high, mode="economic", pivoting=True, check_finite=False)
     sizes = np.abs(np.diagonal(r))
-    left = float(sizes[kept]) if kept < sizes.size else 0.0
-    inverse = solve_triangular(r[:kept, :kept], np.eye(kept))
-    chosen = rest.at(np.asarray(order[:kept], dtype=np.int64))
-    return product_of(chosen.slices(terms), Wide(inverse, np.zeros_like(inverse)).slices(terms)), left
+    if not (sizes.size >= kept and np.isfinite(sizes).all() and sizes[kept - 1] > TINY * sizes[0]):
+        return None
+    inverse = solve_triangular(r[:kept, :kept], np.eye(kept), check_finite=False)
+    chosen = np.asarray(order[:kept], dtype=np.int64)
+    block = product_of(rest.at(chosen).slices(terms), Wide(inverse, np.zeros_like(inverse)).slices(terms))
+    return block, chosen, inverse
 
 
 def orthonormal(block: Wide, terms: int) -> Wide:

@@ -7,13 +7,12 @@ import pytest
 
 import bruit as br
 from bruit.attacks import accelerated_knowledge, decide, knowledge, meeting_knowledge, sequence_knowledge
-from bruit.attacks.rational import from_residues, reduced_form, unit_columns
-from bruit.attacks.reconstruct import THREE
 from bruit.engines.forms import view_forms
 from bruit.errors import ConfigError
 from bruit.graphs import erdos_renyi, fresh, from_edges, given, grid, hypercube, path, ring, static
 from bruit.privacy.network.krylov import leverage
-from bruit.privacy.network.modular import PRIMES
+from bruit.privacy.network.modular import PRIMES, THREE
+from bruit.privacy.network.rational import from_residues, reduced_form, unit_columns
 
 
 def matches(found):

@@ -21,7 +21,6 @@ from bruit.attacks import (
     run_knowledge,
     starting_values,
 )
-from bruit.attacks.rational import reduced_form, unit_columns
 from bruit.attacks.reconstruct import defence
 from bruit.errors import ConfigError
 from bruit.graphs import (
@@ -38,6 +37,7 @@ from bruit.graphs import (
     torus,
 )
 from bruit.privacy.network.krylov import leverage
+from bruit.privacy.network.rational import reduced_form, unit_columns
 from bruit.privacy.network.rows import meeting_loss, sequence_loss
 from bruit.trace import Received, View
 

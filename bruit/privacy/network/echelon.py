@@ -2,19 +2,24 @@
 
     peer v is exposed   iff   e_v is in the row space   iff   every null vector is zero at v
 
-so one random null vector, found by back substitution, names the exposed peers: a hidden one is missed with probability
-1 / p only. When the rank modulo p is the true rank, an exposed peer is never missed: the form with the pivots found
+so two random null vectors, found by back substitution, name the exposed peers: a hidden one is missed with probability
+p^-2 only. When the rank modulo p is the true rank, an exposed peer is never missed: the form with the pivots found
 modulo p has no denominator that p divides, and its reduction modulo p still contains e_v (gossip:REC-2).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
-from bruit.privacy.network.modular import mixed_words
+from bruit.privacy.network.modular import NULLS, random_residues
+from bruit.privacy.network.span import KrylovSpan
+
+if TYPE_CHECKING:
+    from bruit.graphs.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,15 @@ class Echelon:
         return new
 
     def exposed(self) -> Bools:
-        """The columns at which a random null vector is zero  # (width,)."""
+        """The columns at which random null vectors are zero  # (width,)."""
         from bruit.kernels.reduction import complete_null_vector
 
+        zero = np.ones(self.rows.shape[1], dtype=bool)
         # Never zero at a free column, so that chance concerns pivots only.
-        x = (1 + mixed_words(self.rows.shape[1]) % np.uint64(self.prime - 1)).astype(np.float64)
-        x[x > self.prime / 2] -= self.prime
-        complete_null_vector(self.rows, self.columns, self.groups, int(self.state[1]), x, float(self.prime))
-        return np.asarray(x == 0.0)
+        for x in random_residues(self.prime, NULLS, self.rows.shape[1]):
+            complete_null_vector(self.rows, self.columns, self.groups, int(self.state[1]), x, float(self.prime))
+            zero &= x == 0.0
+        return zero
 
     def reduced(self, columns: Ints) -> tuple[Array, Ints]:
         """The reduced row echelon form of the rows cut to some columns (in order), and its pivots within them.
@@ -83,3 +89,27 @@ class Echelon:
                              float(self.prime))  # fmt: skip
                 pivots.append(column)
         return rows[: len(pivots)], np.array(pivots, dtype=np.int64)
+
+
+def krylov_echelon(graph: Graph, span: KrylovSpan, prime: int, profile: Ints | None = None) -> Echelon:
+    """Eliminate M^t e_w, t = 0, 1, ..., w in the starts, until nothing new comes or everything is known.
+
+    The ranks after each power are written to `profile`.
+    """
+    from bruit.kernels.modular import multiply
+
+    residues, matrix = span.residues(graph, prime), span.matrix
+    found = Echelon.empty(prime, span.peers.size, span.most)
+    block = np.zeros((span.peers.size, span.starts.size))
+    block[span.starts, np.arange(span.starts.size)] = 1.0
+    for t in range(span.powers):
+        new = found.insert(block.T, span.most)
+        if profile is not None:
+            profile[t:] = found.rank
+        if found.rank == span.most or not new.any():
+            break
+        source = np.ascontiguousarray(block[:, new])
+        block = np.empty_like(source)
+        multiply(matrix.indptr, matrix.indices, residues, source, block, float(prime))
+        block[span.silent] = 0.0
+    return found

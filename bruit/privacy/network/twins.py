@@ -1,0 +1,139 @@
+"""Peers that no message of a view can tell apart: cells, and the view's space in coordinates of cells.
+
+Begin with every start of a Krylov space in a cell of its own and all other peers in one; then separate peers whose
+exact weights to some cell add up differently, again and again (color refinement). If f is constant on the cells of
+round t, then W f is constant on those of round t + 1. So W^t e_w, t < T, is constant on the cells of round T - 1, and
+
+    m(u)  <=  1 / (number of peers in the cell of u),      rank  <=  number of cells,
+
+with equality for all u when the rank is the number of cells: these losses need no floating point at all. For the rest,
+W may be replaced by C^T W C with C the orthonormal indicators of cells: its Krylov space from the same starts is the
+same space (gossip:MUF-2). What twins differ in, x_a - x_b, is outside of it in every digit. In the coordinates of peers
+rounding leaks into it, grows with every step, and ends as a direction of its own in the place of a true one.
+
+Weights are compared by random combinations modulo two primes: two sums that differ are taken for equal with
+probability 2^-92, and peers that are twins are never separated.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from bruit.arrays import Array, Ints
+from bruit.privacy.network.modular import PRIMES, centered, mixed_words
+from bruit.privacy.network.span import KrylovSpan
+from bruit.privacy.network.wide import Wide
+
+if TYPE_CHECKING:
+    from bruit.graphs.graph import Graph
+
+Residues = tuple[Array, ...]
+"""The weights of a graph modulo each of the primes, in [-p/2, p/2], aligned with the CSR data."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A partition of the peers of a span: `cell` is -1 for silent peers, `sizes` counts the members."""
+
+    cell: Ints  # (k,)
+    sizes: Ints  # (c,)
+
+    @property
+    def count(self) -> int:
+        """How many cells there are: the largest rank the space can have."""
+        return int(self.sizes.size)
+
+    def spread(self, values: Array) -> Array:
+        """Squared lengths in coordinates of cells as those of peers: each member has its part  # (k,)."""
+        parts = np.append(values / self.sizes, 0.0)
+        return np.asarray(parts[self.cell])
+
+    def rows(self, basis: Array, places: Ints) -> Array:
+        """Rows of peers from the rows of their cells."""
+        return np.asarray(basis[self.cell[places]] / np.sqrt(self.sizes[self.cell[places]])[:, None])
+
+
+def graph_residues(graph: "Graph") -> Residues:
+    """The exact weights modulo both primes, made once for all observers."""
+    return tuple(centered(graph.residues(prime).astype(np.float64), prime) for prime in PRIMES)
+
+
+def cells_of(span: KrylovSpan, residues: Residues) -> Cells:
+    """The cells after as many rounds as the space has powers."""
+    from bruit.kernels.modular import multiply
+
+    matrix, size = span.matrix, span.peers.size
+    weights = [values if span.entries is None else values[span.entries] for values in residues]
+    color = np.ones(size, dtype=np.int64)
+    color[span.silent] = 0
+    color[span.starts] = 2 + np.arange(span.starts.size)
+    words = mixed_words(2 * (size + 2)).reshape(2, -1)
+    odd = np.uint64(0x9E3779B97F4A7C15)
+    quiet = int(span.silent.size > 0)
+    count, out = quiet + int(span.starts.size) + int(span.size > span.starts.size), np.empty((size, 2))
+    for _ in range(span.powers - 1):
+        if count == span.size + quiet:
+            break
+        key = color.astype(np.uint64)
+        for prime, values in zip(PRIMES, weights, strict=True):
+            drawn = centered((words % np.uint64(prime)).astype(np.float64), prime)[:, color].T
+            drawn[span.silent] = 0.0
+            multiply(matrix.indptr, matrix.indices, values, np.ascontiguousarray(drawn), out, float(prime))
+            out[span.silent] = 0.0
+            for column in (out[:, 0], out[:, 1]):
+                key = (key ^ (key >> np.uint64(29))) * odd + column.astype(np.int64).astype(np.uint64)
+        _, color = np.unique(key, return_inverse=True)
+        # The numbers of colors are places in a sorted list of keys: silent peers have a color of their own again.
+        if int(color.max()) + 1 == count:
+            break
+        count = int(color.max()) + 1
+    heard = np.ones(size, dtype=bool)
+    heard[span.silent] = False
+    cell = np.full(size, -1, dtype=np.int64)
+    _, cell[heard] = np.unique(color[heard], return_inverse=True)
+    return Cells(cell, np.bincount(cell[heard]))
+
+
+def folded(span: KrylovSpan, cells: Cells) -> csr_array:
+    """C^T W C in doubles."""
+    row, column, inside = _places(span, cells)
+    values = span.matrix.data[inside] / np.sqrt((cells.sizes[row] * cells.sizes[column]).astype(np.float64))
+    return csr_array((values, (row, column)), shape=(cells.count, cells.count))
+
+
+def folded_wide(span: KrylovSpan, cells: Cells, entries: Wide) -> tuple[Wide, csr_array]:
+    """C^T W C in about 30 digits: its entries, and their places."""
+    row, column, inside = _places(span, cells)
+    pattern = csr_array((np.ones(row.size), (row, column)), shape=(cells.count, cells.count))
+    pattern.sort_indices()
+    where = np.repeat(np.arange(cells.count), np.diff(pattern.indptr))
+    key = row * cells.count + column
+    place = np.searchsorted(where * cells.count + pattern.indices, key)
+    total = Wide(np.zeros(pattern.nnz), np.zeros(pattern.nnz))
+    for part in Wide(entries.high[inside], entries.low[inside]).slices(row.size):
+        total = total.plus(np.bincount(place, part, pattern.nnz).astype(np.float64))
+    members = (cells.sizes[where] * cells.sizes[pattern.indices]).astype(np.float64)
+    _, first, again = np.unique(np.stack([total.high, total.low, members]), axis=1, return_index=True,
+                                return_inverse=True)  # fmt: skip
+    exact = [_divided_by_root(total.high[k], total.low[k], int(members[k])) for k in first]
+    high = np.array([float(x) for x in exact])
+    low = np.array([float(x - Fraction(float(x))) for x in exact])
+    return Wide(high[again], low[again]), pattern
+
+
+def _places(span: KrylovSpan, cells: Cells) -> tuple[Ints, Ints, Ints]:
+    """The cells of rows and columns of all entries between cells, and which entries these are."""
+    row = cells.cell[np.repeat(np.arange(span.peers.size), np.diff(span.matrix.indptr))]
+    column = cells.cell[span.matrix.indices]
+    inside = np.flatnonzero((row >= 0) & (column >= 0))
+    return row[inside], column[inside], inside
+
+
+def _divided_by_root(high: float, low: float, members: int) -> Fraction:
+    """(high + low) / sqrt(members) to 40 digits."""
+    scale = 10**40
+    return (Fraction(high) + Fraction(low)) * Fraction(isqrt(scale**2 // members), scale)
