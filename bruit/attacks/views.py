@@ -9,8 +9,9 @@ import numpy as np
 
 from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.chebyshev import Chebyshev
-from bruit.algorithms.doorway import believed
+from bruit.algorithms.doorway import begun, believed
 from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.messages import Links
 from bruit.algorithms.pair_averaging import PairAveraging
 from bruit.arrays import Array
 from bruit.attacks.knowledge import (
@@ -20,14 +21,13 @@ from bruit.attacks.knowledge import (
     meeting_knowledge,
     sequence_knowledge,
 )
-from bruit.engines.bulk import Bulk
-from bruit.engines.engine import Job
+from bruit.engines.engine import Job, home_of
 from bruit.errors import ConfigError
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
 from bruit.result import Run
 from bruit.tasks.task import Task
-from bruit.trace import Received, Trace, View
+from bruit.trace import Received, View
 
 
 def run_knowledge(run: Run, observers: int | Iterable[int]) -> Knowledge:
@@ -65,8 +65,10 @@ def starting_values(run: Run, task: Task) -> Array:
     """
     ledger, dice = Ledger(run.n), Replay(run.seed)
     door = TaskDoor(task, run.privacy, run.dice(task), ledger, run.phase, public=dice)
-    outcome = Bulk().execute(Job(run.algorithm, run.graph, door, dice, 0, ledger, given=Trace(run.n, 0)))
-    return believed(run.algorithm, outcome.state)
+    job = Job(run.algorithm, run.graph, door, dice, run.steps, ledger)
+    public, zero, peers = run.algorithm.prepare(run.graph, run.steps), np.zeros(run.n, np.int64), np.arange(run.n)
+    home = home_of(job, public, peers, zero, zero, np.ones(run.n, bool), Links.alone(run.n).edges)
+    return believed(run.algorithm, begun(run.algorithm, home))
 
 
 def observed(view: View, known: Knowledge, own: Array) -> Array:

@@ -146,7 +146,6 @@ def test_fewer_messages_find_less():
     assert found.found < 20
 
 
-@pytest.mark.xfail(strict=True, reason="messages are still mixed in floats, values lie on sigma 2^-20")
 def test_what_the_package_sends_is_not_refuted():
     assert not lattice_check(br.Averaging(), four_peers(), NOISE, 2, [0], Trying(60, of=3)).refuted
 
