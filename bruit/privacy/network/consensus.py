@@ -49,7 +49,8 @@ class Consensus(Theorem):
                 " use a butterfly graph with mixing equal to its number of digits"
             )
         whole = sum(self._agrees(facts, block) for block in blocks)
-        told = "" if whole == len(blocks) else ", but for the last one, whose view is that of averaging"
+        ends = self._agrees(facts, blocks[-1])
+        told = "" if ends else ", but for the last one, whose view is that of averaging"
         return (
             Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus, others are charged 1{told}", True),
             Hypothesis("the models peers start from are public, or charged to an earlier protocol", checked=True),
