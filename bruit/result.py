@@ -102,7 +102,7 @@ class Run:
         own = self.ledger if self.before is None else self.ledger.tail(len(self.before.ledger))
         return Facts(self.graph, self.steps, own, self.trace.meetings, self.trace.faults, level, sigma, clip,
                      self.constants, public, grain, self.trace.missed,
-                     self.privacy is not None and self.privacy.unequal, self.declared)  # fmt: skip
+                     self.privacy is not None and self.privacy.unequal, declared=self.declared)  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()
