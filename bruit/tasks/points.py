@@ -9,7 +9,6 @@ a single 1: the form that randomized response needs, and in which noise of any m
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,11 +134,6 @@ class Points:
                 raise ConfigError(f"no point of the codebook has the last numbers {some[lost[0], free:].tolist()}; "
                                   "add some that have")
         return found
-
-    def sha256(self) -> str:
-        digest = hashlib.sha256(np.ascontiguousarray(self.rows).data)
-        digest.update(np.ascontiguousarray(self.owners).data)
-        return digest.hexdigest()
 
 
 def grid_codebook(*levels: Sequence[float] | Array) -> Array:

@@ -5,10 +5,8 @@ and 0 on padding. When padding would take more than four times the records, peer
 powers of two), one block each.
 """
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import inf, isfinite
 from typing import NamedTuple
 
@@ -143,18 +141,6 @@ class Records:
         targets = np.concatenate([b.targets[k] for b, k in zip(self.blocks, kept, strict=True)])
         weights = np.full((1, len(targets)), 1.0 / len(targets))
         return Part(slice(0, 1), features[None], targets[None], weights)
-
-    def sha256(self) -> str:
-        """Digest of the prepared records as peers use them, padding included; they do not change, so it is kept."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
-        digest = hashlib.sha256()
-        for block in self.blocks:
-            for array in (block.peers, block.features, block.targets, block.weights):
-                digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
 
     def _check_ids(self, ids: Ints) -> None:
         if len(ids) == 1 and 0 <= int(ids[0]) < self.peers:

@@ -93,7 +93,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("wrong", "message"), REFUSED.values(), ids=REFUSED)
 def test_noise_measured_for_something_else_is_refused(wrong, message):
-    """Each of these was accepted, and its epsilon called proven."""
+    """Most of these were accepted and their epsilons called proven; the others failed late, or without a sentence."""
     with pytest.raises(PrivacyError, match=message):
         wrong()
 

@@ -1,6 +1,7 @@
 """What everybody knows besides messages: whole owners are public, and what is read off private rows says so."""
 
 import json
+import re
 from io import StringIO
 
 import numpy as np
@@ -15,7 +16,7 @@ from bruit.dashboard.statement import statement
 from bruit.dashboard.story import tell
 from bruit.errors import ConfigError
 from bruit.result import load
-from bruit.tasks import Logistic, Pairwise, Records, Ridge, Softmax, Statistic, histogram
+from bruit.tasks import Boosted, Logistic, Pairwise, Personal, Records, Ridge, Softmax, Statistic, histogram
 from bruit.tasks.public import Agreed
 from bruit.tasks.statistic_file import load_statistic
 
@@ -196,6 +197,19 @@ def test_the_first_screen_the_folder_and_the_page_list_them(tmp_path):
     assert report.public_facts(again) == listed
     assert "how many records each peer holds (6)" in str(statement(tell(again)))
     assert "sha256" not in json.dumps(run.task)
+
+
+def test_no_manifest_holds_a_digest_of_private_records(tmp_path):
+    """Every task; a digest is a long word of hexadecimal digits, whatever its key is called."""
+    file, rows = file_of(tmp_path), np.arange(6.0)
+    tasks = [
+        Logistic.load(file, split="owner"), Softmax.load(file, peers=3), Ridge.load(file, peers=3, label="size"),
+        Pairwise.load(file, peers=3), load_statistic(file, "gini", ["size"], 5), Statistic.auc(rows, np.arange(6) % 2),
+        histogram(4, data=file), br.tasks.Mean(np.eye(3)), Boosted(Records.of(np.eye(4), np.ones(4), np.arange(4))),
+        Personal(Logistic(Records.of(np.eye(4), np.ones(4), np.arange(4))), np.ones(4)),
+    ]  # fmt: skip
+    for task in tasks:
+        assert not re.search(r"[0-9a-f]{24}", json.dumps(task.describe())), type(task)
 
 
 def test_scores_of_private_records_are_no_secret_of_the_simulator():
