@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.domains import counts, nonnegative, positive
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.accountants.gaussian import mu_of
@@ -62,8 +63,9 @@ class Question:
             raise PrivacyError("a budget for the mean and caps for single pairs contradict each other; ask for one")
         if self.caps is not None and self.caps.shape != (self.peers, self.peers):
             raise ConfigError(f"caps are one epsilon per pair, ({self.peers}, {self.peers}), found {self.caps.shape}")
-        if not (self.sensitivity > 0 and self.spread >= 0 and self.diameter > 0):
-            raise ConfigError("sensitivity and diameter are positive, the spread is not negative")
+        positive(self, "sensitivity", "diameter")
+        nonnegative(self, "spread")
+        counts(self, "steps")
 
     @property
     def mu(self) -> float:

@@ -180,6 +180,8 @@ def test_those_in_the_middle_are_compared_with_and_never_chosen():
     ({"peers": 1}, ConfigError, "at least two peers"),
     ({"contributions": 0}, ConfigError, "at least 1"),
     ({"colluders": 16}, PrivacyError, "observers are 1 to 15"),
+    ({"steps": 0}, ConfigError, "steps >= 1"), ({"steps": -3}, ConfigError, "steps >= 1"),
+    ({"sensitivity": math.inf}, ConfigError, "sensitivity > 0"), ({"spread": math.nan}, ConfigError, "spread >= 0"),
     ({"graph": ring(5)}, ConfigError, "has 5 peers, the plan 16"),
     ({"caps": np.ones((3, 3))}, ConfigError, "caps are one epsilon per pair"),
     ({"caps": np.ones((16, 16)), "protect": "mean"}, PrivacyError, "contradict each other"),
