@@ -28,8 +28,9 @@ def audit(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Try to refute the epsilon of an experiment as it runs: its engine and faults, its records, canaries outside of
-    the clip, every release; bugs planted on the way say what the audit would have seen. Exit code 1 if it is refuted.
+    """Try to refute the epsilon of an experiment as it runs: its engine, faults, records and every release.
+
+    Bugs planted on the way say what the audit would have seen. Exit code 1 if the claim is refuted.
 
     Example: bruit audit experiment.toml --of 3 --seen-by 0 --trials 10000 --delta 1e-6
     """

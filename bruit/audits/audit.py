@@ -269,11 +269,10 @@ class Trials:
             more, used = found_in(number, None)
             proof += more
             names |= dict.fromkeys(used)
-        planted = [self._planted(name, bug, places, found_in) for name, bug in plant.items()
-                   if 0 < says[self.delta] < math.inf]  # fmt: skip
-        refuted = any(one.refutes for one in proof)
-        sentence = ""
-        if not refuted:
+        planted, sentence = list[Planted](), ""
+        if not any(one.refutes for one in proof):
+            planted = [self._planted(name, bug, places, found_in) for name, bug in plant.items()
+                       if 0 < says[self.delta] < math.inf]  # fmt: skip
             aim = target if target is not None else _aim(says[self.delta])
             sentence = defence(rehearsal, own, self.of, self.observers, self.delta, aim, ours)
         return verdict(self.claim, says[self.delta], proof, planted, tuple(names), tuple(w.name for w in places),
@@ -358,15 +357,15 @@ def audit_mechanism(
         more, used = evidence(name, _known(mechanism, left, right, views, normal), views, says, delta, each, normal)
         proof += more
         names |= dict.fromkeys(used)
-    if 0 < says[delta] < math.inf:
+    refuted, sentence = any(one.refutes for one in proof), ""
+    if 0 < says[delta] < math.inf and not refuted:
         name, left, right = pairs[0]
         halved = Views(*(_halved(mechanism, views, row) for views, row in
                          zip(_releases(mechanism, left, right, trials, seed, 0, of), (left, right), strict=True)))
         wrong = evidence(name, _known(mechanism, left, right, halved, normal), halved, says, delta, each, normal)[0]
         planted.append(Planted(HALF, name, any(one.refutes for one in wrong),
                                power([(one.bound, one.claimed) for one in wrong]), POWER_CONFIDENCE, trials))
-    sentence = ""
-    if not any(one.refutes for one in proof):
+    if not refuted:
         aim = _aim(says[delta])
         sentence = f"Defence: epsilon = {aim:.3g} needs {noise_for(mechanism, aim, delta, 1.0, 1)}."
     return verdict(claim, says[delta], proof, planted, tuple(names), tuple(name for name, _, _ in pairs), delta,

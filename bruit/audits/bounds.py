@@ -135,8 +135,9 @@ def _chosen(left: Array, right: Array, judged: tuple[int, int], claimed: Mapping
         one, two = (count * (share if above else 1 - share) for count, share in zip(judged, shares, strict=True))
         for of_right in (True, False):
             hits, alarms = ((two, judged[1]), (one, judged[0])) if of_right else ((one, judged[0]), (two, judged[1]))
+            p, q = _limits(*hits, *alarms, confidence)
             for delta, epsilon in claimed.items():
-                proven = count_bound(*hits, *alarms, delta, confidence)
+                proven = _odds(p, q, delta)
                 place = int(np.argmax(proven))
                 if proven[place] - epsilon > best:
                     best, found = float(proven[place]) - epsilon, _Test(float(grid[place]), above, of_right, delta)
@@ -145,14 +146,23 @@ def _chosen(left: Array, right: Array, judged: tuple[int, int], claimed: Mapping
 
 def count_bound(hits: Array, of_hits: int, alarms: Array, of_alarms: int, delta: float, confidence: float) -> Array:
     """log((p - delta) / q) floored at 0, p and q the one-sided Clopper-Pearson bounds, each at half of the error."""
+    return _odds(*_limits(hits, of_hits, alarms, of_alarms, confidence), delta)
+
+
+def _odds(p: Array, q: Array, delta: float) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.maximum(0.0, np.log(np.maximum(p - delta, 0.0)) - np.log(q)))
+
+
+def _limits(hits: Array, of_hits: int, alarms: Array, of_alarms: int, confidence: float) -> tuple[Array, Array]:
+    """Lower limits of the chance of a hit, upper ones of a false alarm."""
     from scipy.special import betaincinv
 
     alpha = (1.0 - confidence) / 2
     k, f = np.asarray(hits, np.float64), np.asarray(alarms, np.float64)
     p = np.where(k > 0, betaincinv(np.maximum(k, 1e-9), of_hits - k + 1, alpha), 0.0)
     q = np.where(f < of_alarms, betaincinv(f + 1, np.maximum(of_alarms - f, 1e-9), 1.0 - alpha), 1.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.maximum(0.0, np.log(np.maximum(p - delta, 0.0)) - np.log(q)))
+    return np.asarray(p), np.asarray(q)
 
 
 def gaussian_fit(left: Array, right: Array, delta: float, confidence: float) -> Bound:

@@ -38,8 +38,8 @@ class Planted:
 
     def __str__(self) -> str:
         seen = "was refuted here" if self.refuted else "was not refuted here"
-        return (f"{self.bug}, planted on {self.world}: {seen}; at least {100 * self.power:.0f} % of such audits would"
-                f" ({100 * self.confidence:g} % confidence)")  # fmt: skip
+        return (f"{self.bug}, planted on {self.world}: {seen}; at least {math.floor(100 * self.power)} % of such audits"
+                f" would ({100 * self.confidence:g} % confidence)")  # fmt: skip
 
 
 def power(bounds: Sequence[tuple[Bound, float]], confidence: float = CONFIDENCE) -> float:
@@ -48,8 +48,9 @@ def power(bounds: Sequence[tuple[Bound, float]], confidence: float = CONFIDENCE)
     if not bounds:
         return 0.0
     error = (1.0 - confidence) / len(bounds)
-    return max(_fitting(bound, claimed, error) if bound.method == "Gaussian fit" else _counting(bound, claimed, error)
+    best = max(_fitting(bound, claimed, error) if bound.method == "Gaussian fit" else _counting(bound, claimed, error)
                for bound, claimed in bounds)  # fmt: skip
+    return min(best, 1 - 1 / AUDITS)  # so many simulated audits show no more
 
 
 def _counting(bound: Bound, claimed: float, error: float) -> float:

@@ -2,7 +2,8 @@
 
 Conventions of the pages, all checked here:
 - the ```python blocks of a page share one namespace and one empty folder;
-- in ```sh blocks, lines that start with `bruit ` are run; other lines (make, git) are for people;
+- in ```sh blocks, lines that start with `bruit ` are run; other lines (make, git) are for people; a command must
+  succeed, or end as its comment `# exit code 1` says;
 - a ```toml block whose first line is `# name.toml` is written to that file;
 - a ```text block right after a python or sh block shows its output: every line must occur in it, in order, up to
   blanks; a line `...` leaves something out.
@@ -58,12 +59,13 @@ def blocks(text: str) -> list[Block]:
 
 
 def command(line: str) -> str:
-    """What a bruit command prints; it must exit with 0."""
+    """What a bruit command prints; it must exit with 0, or with the code that its comment names."""
+    wanted = re.search(r"# exit code (\d+)", line)
     arguments = shlex.split(line, comments=True)[1:]
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):
         code = cli.app(arguments, prog_name="bruit", standalone_mode=False)
-    assert not code, f"{line}: exit code {code}"
+    assert int(code or 0) == (int(wanted[1]) if wanted else 0), f"{line}: exit code {code}"
     return shown.getvalue()
 
 

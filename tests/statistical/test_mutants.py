@@ -227,7 +227,7 @@ def test_conformance_catches(bug):
 
 
 # Caught by `bruit audit` as a user runs it, on four protocols, for neighbors and for a distant pair:
-# the bug and the parts of the audit that must catch it. Trials, noise and steps are such that the paired runs can.
+# the bug and the part of the audit that must catch it. Trials, noise and steps were chosen so that paired runs can.
 FILES = {
     "averaging": ("ring:6", 8), "gossip-sgd": ("ring:6", 4), "walk-sgd": ("ring:6", 24), "gopa": ("ring:6", 3),
 }  # fmt: skip
@@ -290,6 +290,13 @@ def test_the_audit_of_an_experiment_catches(bug, protocol, pair, monkeypatch):
     assert SEVEN[bug] <= catchers(found)
     assert found.reason
     assert not found.defence
+
+
+@pytest.mark.parametrize("protocol", ["gossip-sgd", "walk-sgd"])
+def test_the_audit_of_an_experiment_catches_noise_shared_between_steps(protocol):
+    found = audit_made(replace(built(protocol), privacy=mutants.SameForAllSteps(**WIDE)), 1, 0, 2000, plant={})
+    assert found.refuted
+    assert "every release" in catchers(found)
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,10 +15,14 @@ from bruit.algorithms.gossip_sgd import GossipSGD
 from bruit.algorithms.renoised import Renoised
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.audit_cli import audit as command
-from bruit.audits import audit, audit_mechanism, check_releases
+from bruit.audits import audit, audit_mechanism, battery, check_releases
+from bruit.audits.audit import Finding
 from bruit.audits.bounds import Bound, count_against, needed_trials
-from bruit.audits.experiments import audit_experiment
+from bruit.audits.experiments import audit_experiment, audit_made
 from bruit.audits.power import power
+from bruit.build import build
+from bruit.config import parse
+from bruit.engines.events import Events
 from bruit.errors import ConfigError, PrivacyError
 from bruit.experiment import rehearse
 from bruit.graphs import graph
@@ -25,6 +30,7 @@ from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
 from bruit.privacy.guarantee import Guarantee, gaussian
 from bruit.privacy.ledger import Budget
 from bruit.privacy.profile import StatementProfile
+from bruit.trace import Received
 
 NOISE = Gaussian(clip=1.0, sigma=2.0)
 TOML = """
@@ -129,7 +135,7 @@ def test_power_is_measured_and_grows_with_what_was_seen():
         return Bound("Clopper-Pearson", 0.0, 1e-6, 1 - 1e-6, trials, (hits, trials), (alarms, trials))
 
     assert power([]) == power([(counted(500, 500), 1.0)]) == 0.0
-    assert power([(counted(1000, 0), 2.0)]) == 1.0
+    assert power([(counted(1000, 0), 2.0)]) == 0.999  # all of 1000 simulated audits
     assert power([(counted(1000, 0), 20.0)]) == power([(counted(1000, 0), math.inf)]) == 0.0
     some = [power([(counted(900, alarms), 1.5)]) for alarms in (20, 100, 140, 300)]
     assert 1.0 >= some[0] > some[1] > 0 == some[3]
@@ -210,10 +216,87 @@ def experiment(tmp_path):
 
 
 def test_experiments_and_their_published_claims(experiment):
-    ours = audit_experiment(experiment, 2, 0, trials=4000)
-    printed = audit_experiment(experiment, 2, [0], trials=4000, status="published")
+    ours = audit_experiment(experiment, 2, 0, trials=2000)
+    printed = audit_experiment(experiment, 2, [0], trials=2000, status="published")
     assert (ours.verdict, ours.status) == ("not refuted", "proven")
     assert (printed.verdict, printed.status) == ("refuted", "published")
+    assert [finding.check for finding in ours.findings] == ["one release", "every release", "the engine"]
+    assert ours.worlds == ("ends", "reacting", "records")
+    assert [bug.bug for bug in ours.planted] == ["noise half as large", "no clipping"]
+    assert all(bug.refuted for bug in ours.planted)
+
+
+def test_the_engine_and_faults_of_the_file_are_audited():
+    """In this run links were down when they mattered, and peer 0 hears nothing of peer 3: epsilon 0 is claimed, and the
+    trials without these links find nothing. Trials that ignored the engine would refute it: in the calm 0 hears it."""
+    text = TOML.replace("path:3", "path:4").replace("steps = 2", "steps = 6")
+    text += '[engine]\nname = "events"\nchurn = 0.3\n'
+    calm = audit_made(build(parse(text.replace("churn = 0.3", "churn = 0.0"))), 3, 0, 1000, plant={})
+    found = audit_made(build(parse(text)), 3, 0, 1000, plant={})
+    assert "churn 0.3, 13 links down" in found.engine
+    assert found.claimed == found.lower == 0
+    assert not found.refuted
+    assert calm.claimed == pytest.approx(4.887, abs=1e-3)
+    assert calm.lower > 2
+
+
+@dataclass(frozen=True)
+class Gossiping(Events):
+    """An engine that tells observers one thing more than the protocol says."""
+
+    def execute(self, job):
+        outcome = super().execute(job)
+        if job.watch:
+            outcome.trace.received.append(Received(0, 2, 0, np.array([[0.123]])))
+        return outcome
+
+
+@dataclass(frozen=True)
+class Frugal(Events):
+    """An engine that saves half of the noise."""
+
+    def execute(self, job):
+        door = job.door
+        return super().execute(replace(job, door=replace(door, mechanism=replace(door.mechanism, sigma=1.0))))
+
+
+@pytest.mark.parametrize(("engine", "words"), [
+    (Gossiping(), "peer 0 heard something of peer 2 that the replay does not say"), (Frugal(), "differ"),
+])
+def test_an_engine_that_does_something_else_is_refuted(engine, words):
+    made = replace(build(parse(TOML)), engine=engine)
+    found = audit_made(made, 2, 0, 1000, plant={})
+    assert found.refuted
+    assert words in found.findings[-1].sentence
+    assert words in found.reason
+
+
+def test_a_fused_engine_is_compared_by_its_states():
+    found = audit_made(build(parse(TOML + "[engine]\nfused = true\n")), 2, 0, 1000, plant={})
+    assert not found.refuted
+    assert "a fused path keeps no messages" in found.findings[-1].sentence
+
+
+def test_a_histogram_of_answers_is_audited_on_answers():
+    """Randomized response takes rows with a single 1 and no others: canaries are such rows."""
+    text = TOML.replace("path:3", "ring:4").replace("steps = 2", "steps = 8").replace("averaging", "token-histogram")
+    text = text.replace('"mean"', '"histogram"\ndim = 3')
+    text = text.replace("sigma = 2.0", 'mechanism = "randomized-response"\ngamma = 0.5')
+    found = audit_made(build(parse(text)), 1, 3, 2000)
+    assert not found.refuted
+    assert [finding.verdict for finding in found.findings] == ["not refuted"] * 3
+
+
+def test_a_new_check_is_one_function(monkeypatch, experiment):
+    """A check that refutes makes the verdict, whatever the others say."""
+    def oracle(case):
+        return Finding("an oracle", "refuted", f"peer {case.of} loses more than {case.done.n}")
+
+    monkeypatch.setattr(battery, "CHECKS", [*battery.CHECKS, oracle])
+    found = audit_experiment(experiment, 2, 0, trials=1000)
+    assert found.refuted
+    assert found.defence == ""
+    assert found.reason == "an oracle: refuted; peer 2 loses more than 3"
 
 
 def test_command(experiment):
@@ -228,6 +311,25 @@ def test_command(experiment):
     assert "Defence: " in told.stdout.splitlines()[-1]
     wrong = CliRunner().invoke(app, [str(experiment), "--of", "2", "--seen-by", "zero"])
     assert isinstance(wrong.exception, ConfigError)
+
+
+def test_a_refuted_claim_ends_with_exit_code_1(experiment):
+    """And says what was refuted, on which pair, with what confidence, and gives no advice about it."""
+    app = typer.Typer()
+    app.command()(command)
+    told = CliRunner().invoke(app, [str(experiment), "--trials", "2000", "--published"])
+    assert told.exit_code == 1
+    first, second = told.stdout.splitlines()[:2]
+    assert first.startswith("refuted: epsilon = 2.641 at delta = 1e-06, user level, was claimed for peer")
+    assert second.startswith("refuted because about peer ")
+    assert "against peer " in second
+    assert "confidence 0.999999" in second
+    assert "Defence" not in told.stdout
+    plain = CliRunner().invoke(app, [str(experiment), "--trials", "2000", "--published", "--json"])
+    assert plain.exit_code == 1
+    about = json.loads(plain.stdout)
+    assert (about["verdict"], about["defence"], about["level"]) == ("refuted", "", "user")
+    assert {"lower", "claimed", "power", "planted", "findings", "evidence", "engine", "worlds", "reason"} <= set(about)
 
 
 def test_progress_counts_the_paired_runs():
