@@ -95,8 +95,8 @@ class Protocol:
             public = self.algorithm.prepare(self.graph, self.steps)
             facts = public.exchange if isinstance(self.algorithm, Chebyshev) else public
             if facts.radices:
-                raise ConfigError("in a butterfly peers send sums of whole numbers, which hold no more digits than their"
-                                  " values do: there is no lattice to reduce")  # fmt: skip
+                raise ConfigError("in a butterfly peers send sums of whole numbers, which hold no more digits than"
+                                  " their values do: there is no lattice to reduce")  # fmt: skip
             grid = noise.fine_grid(1.0, facts.data, facts.noise)
             return Arithmetic(grid, noise.clip, noise.sigma, facts.dither * noise.sigma, "grid")
         grid = 2.0 ** (math.frexp(noise.sigma * 2.0**-self.bits)[1] - 1)
