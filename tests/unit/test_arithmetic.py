@@ -1,5 +1,6 @@
 """What the proofs of fp:FP-0 to FP-3 ask of the code, where the code once did not keep it: weights, ranges, faults."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import bruit as br
 from bruit.algorithms.exchange import exchange_of
 from bruit.algorithms.home import OnGrid, TaskDoor
+from bruit.algorithms.schedules import Pairs
 from bruit.audits.worlds import Neighbors
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
@@ -19,6 +21,7 @@ from bruit.mechanisms.gaussian import SURE
 from bruit.privacy.accountants.gaussian import epsilon_of
 from bruit.privacy.accountants.rounding import ASIDE, FARTHEST, allowance, rounded_delta, rounded_epsilon
 from bruit.privacy.ledger import Ledger
+from bruit.privacy.network.meetings import ExactMeetings
 from bruit.randomness import Replay
 from bruit.tasks import Mean
 from bruit.trace import Faults, Trace
@@ -144,15 +147,12 @@ def test_acceleration_without_bound_is_left_to_local_dp():
 
 def test_more_meetings_than_the_grid_allows_for():
     """A peer may meet others far more often than there are units of time; each time its number takes a dither in."""
-    from bruit.privacy.network.meetings import ExactMeetings
-    from bruit.trace import Meetings
-
     facts = br.rehearse(br.PairAveraging(), star(5), NOISE, steps=3).facts()
     assert ExactMeetings().rounding(facts) < 1e-9
-    count = 10**7
-    many = Meetings(np.arange(float(count)), np.zeros(count, np.int64), np.ones(count, np.int64))
-    object.__setattr__(facts, "meetings", many)
-    assert ExactMeetings().rounding(facts) == np.inf
+    few = facts.public._replace(noise=1.0 + 1e-6)  # some two meetings
+    assert ExactMeetings().rounding(replace(facts, public=few)) == np.inf
+    often = br.PairAveraging(schedule=Pairs(activations=10**8)).prepare(star(5), 3)
+    assert often.noise**2 == pytest.approx(1 + 10**8 * often.dither**2)
 
 
 # faults
