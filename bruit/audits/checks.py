@@ -123,7 +123,7 @@ def check_releases(
     drawn: list[Drawn] = []
     data = blank_data(mechanism, graph.n, phases * graph.n * max(steps, 1)) if task is None else task
     for phase in range(phases):
-        watching = ShoulderDoor(data, mechanism, Replay(seed), ledger, phase, budget, None, drawn)
+        watching = ShoulderDoor(data, mechanism, Replay(seed), ledger, phase, budget, drawn=drawn)
         Bulk().execute(Job(algorithm, graph, watching, Replay(seed), steps, ledger))
     check_fresh(drawn)
     if budget is not None:
