@@ -99,12 +99,20 @@ PROTOCOLS = {
 }  # fmt: skip
 
 
+def is_refused(audited):
+    """Whether an audit refutes its claim, or the run itself refuses to send what was to stay at home."""
+    try:
+        return audited().refuted
+    except PrivacyError as error:
+        return "home.keep" in str(error)
+
+
 @pytest.mark.parametrize("bug", PROTOCOLS)
 def test_audit_of_a_protocol_catches(bug):
     """The claim is that of the honest protocol, which the honest protocol keeps."""
     wrong, mechanism, honest, where, of, seen_by, steps = PROTOCOLS[bug]
     claim, trials = claim_of(honest, where, NOISE, of, seen_by, steps), 20_000
-    assert audit(wrong, where, mechanism, of, seen_by, steps, trials, DELTA, claimed=claim).refuted
+    assert is_refused(lambda: audit(wrong, where, mechanism, of, seen_by, steps, trials, DELTA, claimed=claim))
     assert not audit(honest, where, NOISE, of, seen_by, steps, trials, DELTA, claimed=claim).refuted
 
 
