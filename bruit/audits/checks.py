@@ -22,7 +22,7 @@ from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.errors import ConformanceError
 from bruit.graphs import Graph, GraphSequence
-from bruit.mechanisms import Mechanism, RandomizedResponse, RecordNoise
+from bruit.mechanisms import Mechanism, RandomizedResponse
 from bruit.mechanisms.mechanism import Additive
 from bruit.privacy.events import Mask
 from bruit.privacy.ledger import Budget, Ledger
@@ -108,8 +108,6 @@ def blank_data(mechanism: Mechanism, peers: int, releases: int) -> Task:
     """Data that says nothing, in rows wide enough to tell draws apart."""
     if isinstance(mechanism, RandomizedResponse):
         rows = np.tile(np.eye(mechanism.values)[0], (peers, 1))
-    elif isinstance(mechanism, RecordNoise):
-        rows = np.zeros((peers, mechanism.dim))
     else:
         rows = np.zeros((peers, wide_enough(mechanism, releases)))
     return Neighbors(rows, rows)

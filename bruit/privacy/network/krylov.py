@@ -61,7 +61,7 @@ Status = Literal["exact", "upper bound"]
 TOLERANCE = 1e-6
 """Most that may be added to a loss which is still called exact."""
 
-EVERY = 4
+EVERY = 16
 """Steps of the short recurrence between two removals of what only changes the basis."""
 
 
@@ -381,7 +381,7 @@ def pivoted(rest: Array, columns: Array, kept: int) -> tuple[Array, Ints, Array]
     chosen: Ints = np.asarray(order[:kept], dtype=np.int64)
     inverse = solve_triangular(r[:kept, :kept], np.eye(kept), check_finite=False)
     new = rest[:, chosen] @ inverse
-    for _ in range(2):
+    for _ in range(2 if sizes[kept - 1] < 1e-3 else 0):
         # What is left of a nearly dependent block is mostly round-off along the earlier columns.
         new = new - columns @ (columns.T @ new)
         right = solve_triangular(qr(new, mode="r", check_finite=False)[0][:kept], np.eye(kept), check_finite=False)

@@ -204,9 +204,9 @@ def _equal_columns(residues: list[Ints], width: int) -> Cells:
     keys = []
     for part, prime in zip(residues, PRIMES, strict=True):
         columns = np.ascontiguousarray(centered(part.T.astype(np.float64), prime))
-        for x in random_residues(prime, NULLS, columns.shape[1]):
-            keys.append(rows_times(columns, np.arange(width), x, float(prime)))
-    _, cell, sizes = np.unique(np.stack(keys), axis=1, return_inverse=True, return_counts=True)
+        drawn = random_residues(prime, NULLS, columns.shape[1])
+        keys.append(rows_times(columns, np.arange(width), drawn, float(prime)))
+    _, cell, sizes = np.unique(np.concatenate(keys, axis=1), axis=0, return_inverse=True, return_counts=True)
     return Cells(cell.reshape(-1), sizes)
 
 

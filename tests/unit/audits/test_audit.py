@@ -26,7 +26,7 @@ from bruit.engines.events import Events
 from bruit.errors import ConfigError, PrivacyError
 from bruit.experiment import rehearse
 from bruit.graphs import graph
-from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
+from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RecordNoise
 from bruit.privacy.guarantee import Guarantee, gaussian
 from bruit.privacy.ledger import Budget
 from bruit.privacy.profile import StatementProfile
@@ -108,6 +108,26 @@ def test_mechanism_alone(mechanism):
     assert "where 0.1 was claimed" in wrong.reason
 
 
+def test_noise_measured_by_record_is_audited_release_by_release():
+    """Peer 2 needs twice the noise of the others, and has it; the noise of others would not do for it."""
+    noise = RecordNoise((1.0, 1.0, 2.0), 3, 1.0)
+    assert not audit_mechanism(noise, 4000, of=2).refuted
+    small = replace(noise, sensitivities=(1.0, 1.0, 1.0))
+    wrong = Pretended(small, noise)
+    assert audit_mechanism(wrong, 8000, 1e-2, of=2).refuted
+
+
+class Pretended(RecordNoise):
+    """One mechanism's noise under another's sensitivities."""
+
+    def __init__(self, real, said):
+        super().__init__(said.sensitivities, said.dim, said.noise_multiplier)
+        object.__setattr__(self, "real", real)
+
+    def noise(self, *address):
+        return self.real.noise(*address)
+
+
 def test_laplace_with_a_given_claim():
     found = audit_mechanism(Laplace(clip=1.0, scale=1.0), 4000, claimed=claim(StatementProfile(2.0, 0.0)))
     assert found.verdict == "not refuted"
@@ -178,6 +198,7 @@ def test_power_is_small_where_the_claim_is_loose():
     (lambda: audit(Averaging(), "path:3", NOISE, 9, 0, 2), "there is no peer 9"),
     (lambda: audit(Averaging(), "path:3", NOISE, 2, 0, 2, confidence=1.0), "between 0.5 and 1"),
     (lambda: audit_mechanism(NOISE, dim=0), "at least 1 number"),
+    (lambda: audit(GossipSGD(), "path:3", RecordNoise((1.0, 1.0, 2.0), 1, 2.0), 2, 0, 2), "audit one of its releases"),
 ])
 def test_bad_input(call, words):
     with pytest.raises(ConfigError, match=words):

@@ -94,10 +94,10 @@ def test_a_histogram_has_its_blanket_in_every_copy():
     """Without gamma the copies would count bare answers: the first holder adds the blanket by `home.gamma`."""
     space, noise = graph("ring:4"), RandomizedResponse(3, 0.5)
     data = Neighbors(*[np.eye(3)[[0, 1, 2, 0]]] * 2)
-    plain = run(TokenHistogram(), space, data, privacy=noise, steps=8, seed=4, watch=[2], evaluate_every=0)
-    door = TaskDoor(data, noise, Replay(4), Ledger(12))
-    seen = copied_views(TokenHistogram(), space, door, 8, (2,), 3, 0, plain.trace, 4)[0]
-    heard = np.stack([flat_rows(message.row)[0] for message in plain.view({2}).foreign])
+    door, dice = TaskDoor(data, noise, Replay(4), Ledger(12)), Replay(4)
+    trace = Bulk().execute(Job(TokenHistogram(), space, door, dice, 8, Ledger(4), frozenset({2}))).trace
+    seen = copied_views(TokenHistogram(), space, door, 8, (2,), 3, 0, trace, 4)[0]
+    heard = np.stack([flat_rows(message.row)[0] for message in trace.received])
     np.testing.assert_array_equal(seen[len(seen) - len(heard):], heard)
 
 
