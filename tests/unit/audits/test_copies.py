@@ -133,7 +133,7 @@ def test_views_are_the_linear_forms(algorithm, where, steps):
 
 
 def test_copies_are_independent_and_sides_alternate():
-    space, noise = graph("path:3"), Gaussian(clip=1.0, sigma=0.5, lattice=None)
+    space, noise = graph("path:3"), Gaussian(clip=1.0, sigma=0.5, arithmetic="ideal")
     data = Neighbors.opposite(3, 2, 1.0)
     views = list(paired_views(Averaging(), space, noise, data, (1,), 1, 5000, 1))
     left, right = (np.concatenate(sides) for sides in zip(*views, strict=True))
