@@ -140,8 +140,8 @@ def impulses(case: Case) -> Finding:
         return Finding(name, UNASKED, str(error))
     if broken:
         worst = max(broken, key=lambda one: one.reached - one.claimed)
-        return Finding(name, REFUTED, f"peer {worst.peer} is charged mu^2 = {worst.claimed:.4g}, and impulses through the"
-                                      f" code that ran reach {worst.reached:.4g}")  # fmt: skip
+        return Finding(name, REFUTED, f"peer {worst.peer} is charged mu^2 = {worst.claimed:.4g}, and impulses through"
+                                      f" the code that ran reach {worst.reached:.4g}")  # fmt: skip
     return Finding(name, STANDS, f"no impulse of {done.n} peers through the code that ran reaches more than is charged")
 
 

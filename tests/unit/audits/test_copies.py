@@ -81,7 +81,8 @@ def test_the_watched_door_forwards_everything():
     names = [name for name, _ in inspect.getmembers(Door) if not name.startswith("_")]
     assert len(names) >= 19
     kept = {"value", "value_with", "gradient", "prox", "envelope_gradient", "descent", "noise", "copy_noise",
-            "pair_noise"}  # fmt: skip
+            "pair_noise", "value_on", "gradient_on", "descent_on", "noise_on", "copy_noise_on",
+            "pair_noise_on"}  # fmt: skip
     for name in names:
         assert hasattr(watched, name)
         if name not in kept:
