@@ -241,7 +241,7 @@ def test_experiments_and_their_published_claims(experiment):
     printed = audit_experiment(experiment, 2, [0], trials=2000, status="published")
     assert (ours.verdict, ours.status) == ("not refuted", "proven")
     assert (printed.verdict, printed.status) == ("refuted", "published")
-    assert [finding.check for finding in ours.findings] == ["one release", "every release", "the engine"]
+    assert [finding.check for finding in ours.findings[:3]] == ["one release", "every release", "the engine"]
     assert ours.worlds == ("ends", "reacting", "records")
     assert [bug.bug for bug in ours.planted] == ["noise half as large", "no clipping"]
     assert all(bug.refuted for bug in ours.planted)
@@ -288,14 +288,14 @@ def test_an_engine_that_does_something_else_is_refuted(engine, words):
     made = replace(build(parse(TOML)), engine=engine)
     found = audit_made(made, 2, 0, 1000, plant={})
     assert found.refuted
-    assert words in found.findings[-1].sentence
+    assert words in found.findings[2].sentence
     assert words in found.reason
 
 
 def test_a_fused_engine_is_compared_by_its_states():
     found = audit_made(build(parse(TOML + "[engine]\nfused = true\n")), 2, 0, 1000, plant={})
     assert not found.refuted
-    assert "a fused path keeps no messages" in found.findings[-1].sentence
+    assert "a fused path keeps no messages" in found.findings[2].sentence
 
 
 def test_a_histogram_of_answers_is_audited_on_answers():
@@ -305,7 +305,7 @@ def test_a_histogram_of_answers_is_audited_on_answers():
     text = text.replace("sigma = 2.0", 'mechanism = "randomized-response"\ngamma = 0.5')
     found = audit_made(build(parse(text)), 1, 3, 2000)
     assert not found.refuted
-    assert [finding.verdict for finding in found.findings] == ["not refuted"] * 3
+    assert [finding.verdict for finding in found.findings[:3]] == ["not refuted"] * 3
 
 
 def test_a_new_check_is_one_function(monkeypatch, experiment):
