@@ -260,18 +260,24 @@ class SpeaksDifferentlyEachTime(Averaging):
 
 @dataclass(frozen=True)
 class LeakyAveraging(Averaging):
+    name = Averaging.name  # a bug in the algorithm itself
+
     def start(self, home):
         return Value(super().start(home).value + home.keep(lambda task, ids: task.value(ids)))
 
 
 @dataclass(frozen=True)
 class LeakyGopa(Gopa):
+    name = Gopa.name  # a bug in the algorithm itself
+
     def start(self, home):
         return Value(super().start(home).value + home.keep(lambda task, ids: task.value(ids)))
 
 
 @dataclass(frozen=True)
 class LeakyGossipSGD(GossipSGD):
+    name = GossipSGD.name  # a bug in the algorithm itself
+
     def _step(self, model, previous, home):
         state = super()._step(model, previous, home)
         raw = home.keep(lambda task, ids: task.gradient(ids, model))
@@ -280,6 +286,8 @@ class LeakyGossipSGD(GossipSGD):
 
 @dataclass(frozen=True)
 class LeakyWalkSGD(WalkSGD):
+    name = WalkSGD.name  # a bug in the algorithm itself
+
     def absorb(self, state, inbox, home):
         token, after = inbox.only(), super().absorb(state, inbox, home)
         return after._replace(token=after.token - self.rate * home.keep(lambda task, ids: task.gradient(ids, token)))
