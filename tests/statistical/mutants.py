@@ -286,6 +286,8 @@ class SpeaksDifferentlyEachTime(Averaging):
 
 @dataclass(frozen=True)
 class LeakyAveraging(Averaging):
+    name = Averaging.name  # a bug in the algorithm itself
+
     def start(self, home):
         value = super().start(home).message + home.keep(lambda task, ids: task.value(ids))
         return Value(value, value)
@@ -293,12 +295,16 @@ class LeakyAveraging(Averaging):
 
 @dataclass(frozen=True)
 class LeakyGopa(Gopa):
+    name = Gopa.name  # a bug in the algorithm itself
+
     def start(self, home):
         return Masked(super().start(home).value + home.keep(lambda task, ids: task.value(ids)))
 
 
 @dataclass(frozen=True)
 class LeakyGossipSGD(GossipSGD):
+    name = GossipSGD.name  # a bug in the algorithm itself
+
     def _step(self, mixed, previous, home, arithmetic):
         state = super()._step(mixed, previous, home, arithmetic)
         raw = home.keep(lambda task, ids: task.gradient(ids, mixed.value))
@@ -307,6 +313,8 @@ class LeakyGossipSGD(GossipSGD):
 
 @dataclass(frozen=True)
 class LeakyWalkSGD(WalkSGD):
+    name = WalkSGD.name  # a bug in the algorithm itself
+
     def absorb(self, state, inbox, home):
         token, after = inbox.only(), super().absorb(state, inbox, home)
         return after._replace(token=after.token - self.rate * home.keep(lambda task, ids: task.gradient(ids, token)))

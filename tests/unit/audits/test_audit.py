@@ -225,6 +225,13 @@ def test_check_of_releases_returns_the_ledger():
     assert len(ledger) == 12
 
 
+@pytest.mark.parametrize("step", [0.5, 1.0])
+def test_honest_noise_on_a_coarse_grid_is_fresh(step):
+    """Three whole numbers repeat by chance, and were called noise used twice; rows are wide enough to tell."""
+    noise = DiscreteGaussian(clip=1.0, sigma=2.0, grid=step)
+    assert len(check_releases(GossipSGD(), graph("ring:5"), noise, 20)) == 200
+
+
 def test_budget_within_is_fine():
     ledger = check_releases(Averaging(), graph("ring:4"), NOISE, 2, phases=2, budget=Budget(5.0))
     kinds = [isinstance(event, GaussianEvent) for event in ledger.events]
