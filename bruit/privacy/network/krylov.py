@@ -61,7 +61,7 @@ Status = Literal["exact", "upper bound"]
 TOLERANCE = 1e-6
 """Most that may be added to a loss which is still called exact."""
 
-EVERY = 16
+EVERY = 24
 """Steps of the short recurrence between two removals of what only changes the basis."""
 
 

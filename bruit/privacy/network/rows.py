@@ -152,7 +152,8 @@ class _Rest:
             fault = self._fault(basis)
         if fault:
             rank = rank or min(count, width)
-            return None, self._certificate(rank, False, 0.0, 1.0, f"{fault}: reached peers are charged 1")
+            charged = f"1 is charged to every reached peer, {self.revealed + width} of them"
+            return None, self._certificate(rank, False, 0.0, 1.0, f"{fault}: {charged}")
         error = float((raised(basis) - basis.values).max())
         note = f"rounding moves no loss by more than {error:.0e}"
         return basis, self._certificate(basis.rank, basis.rank == min(count, width), basis.error, error, note)
