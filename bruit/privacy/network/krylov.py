@@ -282,7 +282,7 @@ def _judged(space: Space, ranks: Ranks, basis: Basis, extra: int) -> tuple[Array
     higher = raised(basis)
     error = float((higher - basis.values).max())
     values = np.minimum(space.spread(higher), 1.0)
-    fault = error > TOLERANCE
+    fault = not error <= TOLERANCE  # nan is no answer
     note = f"rounding {'may move a loss by' if fault else 'moves no loss by more than'} {error:.0e}"
     if not fault and ranks.exposed is not None:
         if float(values[ranks.exposed].min(initial=1.0)) < 1.0 - TOLERANCE:

@@ -169,7 +169,7 @@ class _Rest:
             return known or "no certified rank"
         values = raised(basis)
         error = float((values - basis.values).max())
-        if error > TOLERANCE:
+        if not error <= TOLERANCE:  # nan is no answer
             return f"rounding may move a loss by {error:.0e}"
         if float(values[self.exposed].min(initial=1.0)) < 1.0 - TOLERANCE:
             return "a peer that exact arithmetic finds exposed has a loss below 1"
