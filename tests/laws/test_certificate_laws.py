@@ -160,7 +160,8 @@ FAMILIES = (
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_both_laws_on_sparse_graphs(family: str) -> None:
-    """Sixty seeds a family, 80 to 240 peers and two of 400, T from 3 to n; all but one in fifty are exact."""
+    """Sixty seeds a family, 80 to 240 peers and two of 400, T from 3 to n; all but one in fifty are exact (a floor set
+    after seeing them all pass)."""
     drawn = np.random.default_rng(15)
     exact = []
     for seed in range(60):
@@ -210,7 +211,7 @@ def test_the_drift_alone_refuses_ghosts(text: str, steps: int, observer: int) ->
 
 @pytest.mark.slow
 def test_the_drift_alone_refuses_ghosts_of_many_graphs() -> None:
-    """Some of 160 are refused, and none that is not refused is wrong."""
+    """Some of 160 are refused (how many was seen before the limits were set); none that is not refused is wrong."""
     drawn = np.random.default_rng(8)
     exact = []
     for seed in range(160):
