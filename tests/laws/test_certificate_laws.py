@@ -4,6 +4,7 @@ An attack that exposes a peer makes its loss 1; the losses sum to the exact rank
 long arithmetic, from above; what is not certified is a bound that says so.
 """
 
+from dataclasses import replace
 from math import isqrt
 
 import numpy as np
@@ -15,9 +16,13 @@ from bruit.attacks.reconstruct import Reconstruction, decide, reconstructible
 from bruit.graphs import Graph
 from bruit.graphs.names import graph as named
 from bruit.graphs.sequence import given
-from bruit.privacy.network.krylov import TOLERANCE, Leverage, group_loss, leverage, row_space
+from bruit.privacy.network.blas import one_blas_thread
+from bruit.privacy.network.krylov import TOLERANCE, Leverage, certified, group_loss, leverage, row_space
+from bruit.privacy.network.modular import krylov_ranks
 from bruit.privacy.network.pairwise import pairwise
 from bruit.privacy.network.rows import meeting_loss, sequence_loss
+from bruit.privacy.network.span import krylov_span
+from bruit.privacy.network.twins import cells_of, graph_residues, singletons
 
 
 def graph_of(text: str) -> Graph:
@@ -155,7 +160,8 @@ FAMILIES = (
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_both_laws_on_sparse_graphs(family: str) -> None:
-    """Sixty seeds a family, 80 to 240 peers and two of 400, T from 3 to n; all but one in fifty are exact."""
+    """Sixty seeds a family, 80 to 240 peers and two of 400, T from 3 to n; all but one in fifty are exact (a floor set
+    after seeing them all pass)."""
     drawn = np.random.default_rng(15)
     exact = []
     for seed in range(60):
@@ -178,3 +184,41 @@ def test_both_laws_on_changing_sparse_graphs(family: str) -> None:
             known = sequence_knowledge(lambda t: graphs[t % 2], 80, steps, [seed])  # noqa: B023  (used at once)
             exact.append(check(sequence_loss(lambda t: graphs[t % 2], 80, steps, [seed]), decide(known)))  # noqa: B023
     assert np.mean(exact) > 0.5
+
+
+def alone(graph: Graph, observer: int, steps: int) -> tuple[Leverage, Leverage] | None:
+    """The losses, and those of the recurrence in doubles without help: no twins, no exposure, no 30 digits."""
+    span = krylov_span(graph, np.array([observer]), steps)
+    if span is None:
+        return None
+    ranks, known = krylov_ranks(graph, span), np.array([observer])
+    helped = certified(graph, span, ranks, cells_of(span, graph_residues(graph)), known)
+    with one_blas_thread():
+        return helped, certified(graph, span, replace(ranks, exposed=None), singletons(span), known, refine=False)
+
+
+def is_honest(helped: Leverage, found: Leverage) -> bool:
+    """Whether losses that call themselves exact are nowhere below the truth."""
+    return (helped.loss - found.loss).max() <= 2 * helped.certificate.error + 1e-12
+
+
+@pytest.mark.parametrize(("text", "steps", "observer"), GHOSTS)
+def test_the_drift_alone_refuses_ghosts(text: str, steps: int, observer: int) -> None:
+    both = alone(graph_of(text), observer, steps)
+    assert both is not None
+    assert is_honest(*both)
+
+
+@pytest.mark.slow
+def test_the_drift_alone_refuses_ghosts_of_many_graphs() -> None:
+    """Some of 160 are refused (how many was seen before the limits were set); none that is not refused is wrong."""
+    drawn = np.random.default_rng(8)
+    exact = []
+    for seed in range(160):
+        n = int(drawn.integers(60, 160))
+        graph = graph_of(f"{FAMILIES[seed % 3].format(n=n)},seed={seed}")
+        both = alone(graph, int(drawn.integers(n)), int(drawn.integers(n // 2, n + 1)))
+        if both is not None:
+            assert is_honest(*both)
+            exact.append(both[1].status == "exact")
+    assert 0.3 < np.mean(exact) < 0.98

@@ -382,6 +382,6 @@ def test_two_thousand_peers_all_pairs() -> None:
     graph = erdos_renyi(2048, c=1.5, seed=0)
     found = pairwise(graph, 22)
     assert found.exact.all()
-    assert found.error < 1e-8
+    assert found.error < TOLERANCE
     np.testing.assert_array_equal(found.rank, 1 + 22 * graph.degrees)
     np.testing.assert_allclose(np.nansum(found.m, axis=0), found.rank - 1, rtol=1e-6)
