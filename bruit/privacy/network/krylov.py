@@ -61,7 +61,7 @@ Status = Literal["exact", "upper bound"]
 TOLERANCE = 1e-6
 """Most that may be added to a loss which is still called exact; chosen after a torus of 256 peers needed 5e-7."""
 
-EVERY = 24
+EVERY = 16
 """Steps of the short recurrence between two removals of what only changes the basis; chosen for speed at 22 steps."""
 
 
