@@ -19,8 +19,8 @@ from bruit.privacy.profile import GaussianProfile, Profile, check_delta
 
 Status = Literal["proven", "quoted", "ideal", "published", "heuristic"]
 STATUSES: tuple[Status, ...] = ("proven", "quoted", "ideal", "published", "heuristic")
-"""From strong to weak: proven for what is sent; a named source's theorem whose proof is not repeated here; true for real
-numbers only; printed somewhere, not as it holds; an estimate. In a composition the weakest wins."""
+"""From strong to weak: proven for what is sent; a named source's theorem whose proof is not repeated here; true for
+real numbers only; printed somewhere, not as it holds; an estimate. In a composition the weakest wins."""
 
 
 @dataclass(frozen=True)
