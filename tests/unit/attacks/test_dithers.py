@@ -5,7 +5,9 @@ import pytest
 
 import bruit as br
 from bruit.attacks import own_dithers, reconstruct, run_knowledge, starting_values
+from bruit.attacks.descent import Descent, covariance
 from bruit.attacks.dithers import Column, Grid, Sent, grid_of
+from bruit.attacks.gradients import from_run
 from bruit.graphs import erdos_renyi, path, ring
 
 WIDE = 400  # coordinates: as many draws of every error
@@ -100,3 +102,48 @@ def test_what_is_known_is_taken_out_and_the_rest_is_spread():
     drawn = {(0, 4): np.array([3.0]), (1, 9): np.array([7.0])}
     assert sent.known(drawn, 2, 1).tolist() == [[3.0], [1.5]]
     assert np.allclose(sent.spread(np.array([[1.0, 2.0]]), drawn), 0.1 * np.sqrt(4.0**2 + 2.0**2 + 4.0**2))
+
+
+def descended(graph, mixing, method, steps, noise, gamma=1.0):
+    """Gradients estimated from a run whose models hardly move, with the true ones."""
+    task = br.tasks.Mean.uniform(graph.n, WIDE, seed=2)
+    algorithm = br.GossipSGD(rate=1e-9, mixing=mixing, gamma=gamma)
+    run = br.run(algorithm, graph, task, privacy=noise, steps=steps, seed=3, watch=[0], evaluate_every=0)
+    return from_run(run, task, 0, method=method), task.gradient(np.arange(graph.n), np.zeros((graph.n, WIDE)))
+
+
+@pytest.mark.parametrize(("graph", "mixing", "method", "gamma"), [
+    (ring(6), 1, "ols", 1.0), (ring(6), 2, "gls", 1.2), (path(9), 8, "ols", 1.0), (path(9), 8, "gls", 1.0),
+])  # fmt: skip
+def test_gradients_are_as_good_as_their_variance_says(graph, mixing, method, gamma):
+    """As for values, with rates of the same kind: the mean square of 400 numbers is within 0.6 .. 1.5. On a path, with
+    one gradient in all messages, telling far peers apart amplifies dithers beyond the noise."""
+    noise = br.Gaussian(clip=30.0, sigma=0.01)
+    found, true = descended(graph, mixing, method, 8, noise, gamma)
+    assert found.estimable.all()
+    assert found.variance.max() > 2
+    away = (found.values - true[found.peers]) / (noise.sigma * np.sqrt(found.variance))[:, None]
+    assert np.all((0.6 < (away**2).mean(axis=1)) & ((away**2).mean(axis=1) < 1.5))
+    assert np.abs(away).max() < 6.5
+
+
+def test_gradients_out_of_the_sums_of_a_butterfly():
+    """One round on nine peers: the cell of the observer is seen with its noise, and all messages fit the model."""
+    noise = br.Gaussian(clip=30.0, sigma=0.01)
+    found, true = descended(br.graphs.butterfly(9), 2, "ols", 2, noise)
+    assert found.peers[found.estimable].tolist() == [1, 2]
+    assert found.residual < 1e-9
+    away = (found.values[:2] - true[1:3]) / noise.sigma
+    sums = found.values[2:].reshape(2, 3, WIDE).sum(axis=1) - true[3:].reshape(2, 3, WIDE).sum(axis=1)
+    away = np.concatenate((away, sums / (noise.sigma * np.sqrt(3))))
+    assert np.all((0.6 < (away**2).mean(axis=1)) & ((away**2).mean(axis=1) < 1.5))
+
+
+def test_dithers_in_a_covariance():
+    """Of one exchange a round they are the noise of the rounds, smaller; of more they are finer in time."""
+    plain, fine = Descent.on(ring(6), 0, 4), Descent((ring(6),) * 4, np.array([0]), dither=0.5)
+    assert np.allclose(covariance(fine), 1.25 * covariance(plain))
+    graph = ring(6)
+    slow = Descent((graph,) * 4, np.array([0]), mixing=4, dither=1.0)
+    assert np.allclose(covariance(slow), covariance(Descent((graph,) * 4, np.array([0]), mixing=4))
+                       + covariance(Descent.on(graph, 0, 4)))  # fmt: skip
