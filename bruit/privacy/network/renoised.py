@@ -51,7 +51,9 @@ class RenoisedGossip(Theorem):
         return m
 
     def rounding(self, facts: Facts) -> float:
-        return facts.mixed_rounding(facts.n * facts.steps)
+        """Where links fail peers give more weight to their own states, and roundings may add up over all rounds."""
+        amount = facts.mixed_rounding(facts.n * facts.steps)
+        return amount * max(1.0, facts.steps / facts.public.memory) ** 2 if len(facts.faults.round) else amount
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.blas import one_blas_thread
