@@ -115,14 +115,12 @@ def _refuse_blind(terms: MeanTerms, peers: int) -> None:
 
 def _say(report: Report, terms: MeanTerms, book: AddressBook, board: Path, confidence: float, as_json: bool,
          spent: float) -> None:  # fmt: skip
-    from scipy.special import ndtri
-
     names = [entry.name for entry in book.entries]
     if not report.accepted:
         told = "; ".join(found.text for found in report.findings)
         raise ConfigError(f"there is no mean that can be believed: {told}. The evidence is in {board}")
     value, error = terms.mean(report), terms.error(len(names), report.online)
-    reach = float(ndtri(0.5 + confidence / 2)) * error
+    reach = terms.half_width(len(names), report.online, confidence)
     stayed, left = [names[u] for u in report.online], [n for u, n in enumerate(names) if u not in report.online]
     about = {
         "mean": value, "interval": [value - reach, value + reach], "confidence": confidence, "error": error,

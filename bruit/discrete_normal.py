@@ -129,7 +129,7 @@ def _stream(dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], cou
 
 
 def sample(words: Iterator[int], table: Histogram) -> int:
-    """One number, every decision in integers: what the compiled path does, word for word."""
+    """One number, what is not sure decided in integers: what the compiled path does, word for word."""
     p, q = table.s.as_integer_ratio()
     while True:
         first, second = next(words), next(words)
@@ -140,6 +140,6 @@ def sample(words: Iterator[int], table: Histogram) -> int:
         negative, head = second >> table.shift & 1, second >> table.shift + 1
         if negative and x == 0:
             continue
-        height = int(table.heights[j])
-        if below_exponential(head, table.bits, table.unit, (x * q) ** 2, 2 * p * p, words, height):
+        exponent, height = (x * q) ** 2, int(table.heights[j])
+        if head < table.sure[j] or below_exponential(head, table.bits, table.unit, exponent, 2 * p * p, words, height):
             return -x if negative else x

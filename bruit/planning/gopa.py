@@ -44,8 +44,8 @@ def _complete(question: Question, honest: int) -> Option:
     own = _own(honest, mu)
     rest = mu**2 * SURPLUS / (1 + SURPLUS)
     pair = math.sqrt(max(0.0, ((1 - 1 / honest) / rest - own**2) / honest))
-    title = "the exact view of GOPA"
-    return _stated(question, f"complete:{n}", n - 1, own, pair, title, "perso:GOPA-3", "proven", honest)
+    theorem = "the exact view of GOPA"
+    return _stated(question, f"complete:{n}", n - 1, own, pair, theorem, "perso:GOPA-3", "proven", honest)
 
 
 def _k_out(question: Question, honest: int) -> Option | None:

@@ -22,8 +22,8 @@ from bruit.errors import PrivacyError
 from bruit.privacy.accountants.rounding import rounded_epsilons
 from bruit.privacy.composition import compose
 from bruit.privacy.events import Event, Exact, GaussianEvent, Mask
-from bruit.privacy.guarantee import Guarantee, Hypothesis, Status
-from bruit.privacy.network.theorem import REAL, Facts, Theorem, out_of_reach
+from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis, Status, weakest
+from bruit.privacy.network.theorem import Facts, Theorem, out_of_reach
 from bruit.privacy.profile import EventsProfile, GaussianProfile, Profile, Rounded, check_delta
 
 Observers = int | Iterable[int] | str | None
@@ -411,8 +411,8 @@ class Accountant:
         titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
         plain = charge.counts is None and 0 < charge.unit < math.inf
         return Guarantee(
-            last.title if single else f"composition of {titles}", last.spec if single else "gossip:DP-5", last.status,
-            self.facts.level, of, _named(observers),
+            last.title if single else f"composition of {titles}", last.spec if single else "gossip:DP-5",
+            weakest(answer.status for answer in answers), self.facts.level, of, _named(observers),
             tuple(dict.fromkeys(h for answer in answers for h in answer.hypotheses)),
             charge.profile(0), float(charge.told()[0]), charge.unit if plain else 0.0,
             (*(note for answer in answers for note in answer.notes(observers)), *more),
@@ -512,8 +512,8 @@ class Accountant:
         single = len(answers) == 1
         summary = Summary(
             answers[0].title if single else f"composition of {titles}", answers[0].spec if single else "gossip:DP-5",
-            answers[-1].status, self.facts.level, delta, charge.unit, known, (table[0], table[1], table[2]),
-            float(everybody.epsilon(delta)), everybody.loss,
+            weakest(answer.status for answer in answers), self.facts.level, delta, charge.unit, known,
+            (table[0], table[1], table[2]), float(everybody.epsilon(delta)), everybody.loss,
             tuple(dict.fromkeys(h for answer in answers for h in answer.hypotheses)), refused,
         )  # fmt: skip
         return Table(summary, m, "")

@@ -55,6 +55,6 @@ def answer_of(holder: Holder, confidence: float, traffic: tuple[int, int], secon
     question = holder.question
     found: Estimate = question.estimate(holder.bits, confidence)
     least, most = question.bit.comparison.values
-    value, low, high = (min(max(end, least), most) for end in (found.value, found.low, found.high))
-    return Answer(value, found.value, found.error, low, high, confidence, question.exact_epsilon, holder.bits.size,
-                  holder.crossing, *traffic, seconds)
+    value = min(max(found.value, least), most)
+    return Answer(value, found.value, found.error, found.low, found.high, confidence, question.exact_epsilon,
+                  holder.bits.size, holder.crossing, *traffic, seconds)

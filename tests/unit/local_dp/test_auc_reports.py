@@ -229,3 +229,12 @@ def test_a_sorted_table_is_shuffled_or_refused(tmp_path):
         call("ldp", "report", table, "--out", out, "--shuffle", "--epsilon", 20, *words)
         value = load_reports(out).column("value")
         assert abs(value[:500].mean() - value.mean()) < 0.16
+
+
+def test_a_tree_that_stops_at_its_root_says_that_it_knows_nothing():
+    """20 + 20 users at epsilon 1: noisy counts gave 0.0000, between 0.0000 and 0.0000, where the truth was 0.745."""
+    labels = np.repeat([1.0, 0.0], 20)
+    asked = PrivateAuc(6, 1.0, ties="half", seed=3)
+    for run in range(20):
+        found = asked.estimate(asked.report(np.arange(40), Replay(run)), labels)
+        assert (found.value, found.low, found.high, found.error) == (0.5, 0.0, 1.0, 0.0)

@@ -128,8 +128,8 @@ def test_one_row_each_and_an_interval_that_knows_how_little_that_is():
 
 @pytest.mark.parametrize(("epsilon", "pairs"), [(1.0, 40), (4.0, 100), (0.5, 400)])
 def test_intervals_hold_as_often_as_they_say(epsilon, pairs):
-    """Exact coverage, by the binomial law of the number of ones, for statistics all over 0..1: 95 % up to the steps of
-    a discrete law."""
+    """Exact coverage, by the binomial law of the number of ones, for statistics all over 0..1: never below
+    95 %; more by what the step of one bit adds."""
     question = Question("auc", epsilon)
     found = [question.estimate((np.arange(pairs) < ones)[None]) for ones in range(pairs + 1)]
     coverage = []
@@ -140,8 +140,8 @@ def test_intervals_hold_as_often_as_they_say(epsilon, pairs):
                             if part.low <= truth <= part.high))
         mean = sum(weight * part.value for weight, part in zip(weights, found, strict=True))
         assert mean == pytest.approx(truth, abs=1e-9)
-    assert min(coverage) > 0.93
-    assert 0.94 < np.mean(coverage) < 0.965
+    assert min(coverage) >= 0.95
+    assert np.mean(coverage) < 0.99
 
 
 def test_more_rounds_widen_the_interval_by_what_shared_rows_may_add():
