@@ -57,7 +57,12 @@ class Gaussian(Additive):
     def fine_grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
         if self.sigma == 0 or self.arithmetic == "ideal":
             return 0.0
-        return power_of_two(max(times * FINEST * self.sigma, self.reach(times, data, noise) / WIDEST))
+        return power_of_two(self.coarsest(times, data, noise))
+
+    def coarsest(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """No grid of such a protocol is wider, and none is less than half as wide: a plan counts with this one, whose
+        ratio to the noise falls as the noise grows."""
+        return max(times * FINEST * self.sigma, self.reach(times, data, noise) / WIDEST)
 
     def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
         return times * (data * self.clip + noise * SURE * self.sigma)
