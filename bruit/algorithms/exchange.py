@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Inbox
@@ -28,6 +28,16 @@ from bruit.graphs.sequence import Butterfly, Given, Static
 
 DITHER = 2.0**-10  # deviation of a dither, in units of the release's noise
 MANY = 2**14  # peers from which dithers shrink, so that they do not add to the error of a mean
+
+
+class Gridded(Protocol):
+    """Whoever knows the grid of a run: a home, or a plan that asks before there is one."""
+
+    def grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """See `Home.grid`."""
+
+    def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """See `Home.reach`."""
 
 
 class Exchange(NamedTuple):
@@ -75,7 +85,7 @@ def accelerated(facts: Exchange, n: int, gamma: float, horizon: int, mixing: int
     return facts._replace(data=facts.data * math.sqrt(n), noise=noise)
 
 
-def sum_grid(home: Home, releases: int, noise: float = 1.0) -> float:
+def sum_grid(home: Gridded, releases: int, noise: float = 1.0) -> float:
     """The grid for exact sums of so many releases; `noise` is the deviation of one, in units of the mechanism's."""
     return home.grid(1.0, float(releases + 1), noise * math.sqrt(releases + 1))
 
@@ -139,11 +149,17 @@ class Arithmetic:
         return self.home.dither(said, self.facts.dither * self.home.sigma, self.form())
 
     def form(self, memory: float = 1.0, copies: bool = False) -> OnGrid:
-        """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and
-        `copies` says that every copy of a message has a noise of its own."""
-        grid, facts = self.grid, self.facts
-        size = max(1.0, 2 * self.gamma - 1) if self.gamma <= 2 else math.inf  # the coefficients of an update, in size
-        floats = (3 * facts.degree + 6) * 2.0**-53 * size * self.home.reach(self.times, facts.data, facts.noise)
-        slack = memory * (grid / 2 + floats) + (size / 2 + self.more) * grid
-        return OnGrid(grid, self.times, slack, copies=facts.degree if copies else 1)
+        """How messages lie on the grid, see `message_form`."""
+        return message_form(self.facts, self.home, self.times, self.gamma, self.more, memory, copies)
+
+
+def message_form(facts: Exchange, home: Gridded, times: float = 1.0, gamma: float = 1.0, more: float = 0.0,
+                 memory: float = 1.0, copies: bool = False) -> OnGrid:  # fmt: skip
+    """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and
+    `copies` says that every copy of a message has a noise of its own."""
+    grid = home.grid(times, facts.data, facts.noise)
+    size = max(1.0, 2 * gamma - 1) if gamma <= 2 else math.inf  # the coefficients of an update, added up in size
+    floats = (3 * facts.degree + 6) * 2.0**-53 * size * home.reach(times, facts.data, facts.noise)
+    slack = memory * (grid / 2 + floats) + (size / 2 + more) * grid
+    return OnGrid(grid, times, slack, copies=facts.degree if copies else 1)
 

@@ -83,7 +83,7 @@ class WalkSGD(Algorithm[State]):
         may = begun & (home.clock < home.public.horizon - self.flush) & (home.clock - state.latest >= self.rest)
         if self.cap is not None:
             may &= state.spent < self.cap
-        rate, on = float(self._rates(home.clock)[0]), self._form(home.public.horizon, home.dim, home.grid, home.reach)
+        rate, on = float(self._rates(home.clock)[0]), self.form(home.public.horizon, home.dim, home.grid, home.reach)
         update = home.gradient(token, may, self.batch, rate, on) if rate else home.zeros()
         if home.sigma > 0 and rate:
             silent = begun & ~may
@@ -93,7 +93,7 @@ class WalkSGD(Algorithm[State]):
         latest = np.where(may, home.clock, state.latest)
         return State(np.where(begun[:, None], moved, token), state.spent + may, latest)
 
-    def _form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float]) -> OnGrid:
+    def form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float]) -> OnGrid:
         """The grid of the token, and how far a step may be from the real one's: rounding the token (1/2 cell, kept by a
         step that does not expand), rounding it again (1/2), its step toward zero (1), and a gradient and two projections
         in floats, whose norms are sums of `dim` squares."""
@@ -132,7 +132,7 @@ class WalkSGD(Algorithm[State]):
         start, records = walk_compiled.eights(task.records)
         slope = np.inf if task.derivative_clip is None else task.derivative_clip
         clip = np.inf if mechanism is None else mechanism.clip
-        on = self._form(len(path), task.dim, private.fine_grid, private.reach)
+        on = self.form(len(path), task.dim, private.fine_grid, private.reach)
         radius = np.inf if self.bound is None else self.bound
         x = self._projected(token[path[:1]])[0] if len(path) else token[0]
         hops = max(64, CHUNK // task.dim)
