@@ -23,6 +23,7 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, from_edges, spectral_gap
 from bruit.privacy.accountants.gaussian import epsilons, mu_of
+from bruit.privacy.calibrate import ROOM
 from bruit.privacy.network.krylov import row_space
 
 MOST_PEERS, SWEEPS = 128, 200
@@ -92,8 +93,12 @@ def plan_trust(caps: Array, delta: float = 1e-6, spread: float = 0.25) -> TrustP
         bases = [row_space(graph, [v], steps) for v in range(n)]
         multipliers = _allocate(bases, limits, local)
         mu = _reached(bases, multipliers)
-        if np.any(mu > limits * (1 + 1e-9)):
+        over = float(np.max(mu / limits))
+        if over > 1 + 1e-9:
             continue
+        if over > 1:  # more noise for all divides every mu by the same number
+            multipliers = over * ROOM * multipliers
+            mu = _reached(bases, multipliers)
         off = ~np.eye(n, dtype=bool)
         table = np.full((n, n), np.nan)
         table[off] = epsilons(mu[off], delta)

@@ -89,7 +89,7 @@ def test_gaussian_calibration_meets_the_worked_number():
 @pytest.mark.parametrize(("epsilon", "delta", "releases"), [(1.0, 1e-6, 12), (10.0, 1e-6, 12), (0.01, 1e-9, 1000)])
 def test_gaussian_calibration_is_safe_and_least(epsilon, delta, releases):
     mechanism = Gaussian(clip=3.0).calibrate(epsilon, delta, releases)
-    assert compose_epsilon([(mechanism.event(), releases)], delta) <= epsilon * (1 + 1e-12)
+    assert compose_epsilon([(mechanism.event(), releases)], delta) <= epsilon
     less = Gaussian(clip=3.0, sigma=mechanism.sigma * (1 - 1e-6))
     assert compose_epsilon([(less.event(), releases)], delta) > epsilon
 
@@ -111,7 +111,7 @@ def test_pair_calibration():
 
 def test_laplace_calibration():
     mechanism = Laplace(clip=0.7).calibrate(epsilon=0.3, releases=7)
-    assert mechanism.scale == pytest.approx(1.4 * 7 / 0.3, rel=1e-14)
+    assert mechanism.scale == pytest.approx(1.4 * 7 / 0.3, rel=1e-10)
     assert 7 / mechanism.noise_multiplier <= 0.3
     assert mechanism.sigma == pytest.approx(math.sqrt(2) * mechanism.scale)
 
