@@ -21,6 +21,7 @@ import numpy as np
 
 from bruit.algorithms import walk_compiled
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.exchange import check_range
 from bruit.algorithms.home import Door, Home, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
@@ -84,6 +85,8 @@ class WalkSGD(Algorithm[State]):
         if self.cap is not None:
             may &= state.spent < self.cap
         rate, on = float(self._rates(home.clock)[0]), self.form(home.public.horizon, home.dim, home.grid, home.reach)
+        if home.clock[0] == 0:
+            check_range(home.ids, token, on.grid)
         update = home.gradient(token, may, self.batch, rate, on) if rate else home.zeros()
         if home.sigma > 0 and rate:
             silent = begun & ~may
@@ -131,16 +134,18 @@ class WalkSGD(Algorithm[State]):
         begun, rates = np.arange(len(path)) >= self.burn_in, self._rates(np.arange(len(path)))
         start, records = walk_compiled.eights(task.records)
         slope = np.inf if task.derivative_clip is None else task.derivative_clip
-        clip = np.inf if mechanism is None else mechanism.clip
+        clip, lattice = (np.inf, 0.0) if mechanism is None else (mechanism.clip, mechanism.spacing)
         on = self.form(len(path), task.dim, private.fine_grid, private.reach)
         radius = np.inf if self.bound is None else self.bound
         x = self._projected(token[path[:1]])[0] if len(path) else token[0]
+        if len(path):
+            check_range(path[:1], x[None], on.grid)
         hops = max(64, CHUNK // task.dim)
         for begin in range(0, len(path), hops):
             here = slice(begin, begin + hops)
             noise = walk_compiled.noise_of(private, path[here], step[here], may[here], begun[here], rates[here], on)
             bad = logistic_steps(path[here], may[here], noise, start, task.records.sizes, records, token, x,
-                                 rates[here], radius, task.l2, slope, clip, on.grid)  # fmt: skip
+                                 rates[here], radius, task.l2, slope, clip, on.grid, lattice)  # fmt: skip
             if bad >= 0:
                 peer = path[begin + bad]
                 raise ConfigError(f"the gradient of peer {peer} at hop {begin + bad} is not finite; lower the rate")
