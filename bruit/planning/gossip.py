@@ -38,7 +38,7 @@ def option(question: Question) -> Option:
     if is_uniform(graph):
         raise PrivacyError("on the complete graph everybody hears every noisy value at once: this is local DP")
     steps, needed = _settled(question, graph)
-    z, rounding = least_noise(question, needed.multiplier, partial(_mixed, graph, steps))
+    z, rounding = least_noise(question, needed.multiplier, partial(mixed_rounding, graph, steps))
     notes = ("the worst pair, a neighbor, loses one unit whatever the noise",) if question.protect == "mean" else ()
     return Option(
         "gossip", graph.name, steps, z, "proven", "the exact loss of linear gossip", needed.how,
@@ -61,7 +61,7 @@ def _settled(question: Question, graph: Graph) -> tuple[int, _Needed]:
     return steps, needed
 
 
-def _mixed(graph: Graph, steps: int, home: Planned) -> float:
+def mixed_rounding(graph: Graph, steps: int, home: Planned) -> float:
     """R of one release each and of a message each in every round, accelerated as much as ever."""
     facts = Chebyshev(gamma=2.0).prepare(graph, steps).exchange
     form = message_form(facts, home, gamma=2.0)

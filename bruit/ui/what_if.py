@@ -1,6 +1,7 @@
 """What if: graph, noise, rounds and observers in; who could reconstruct whom, losses by distance and the error out.
 
-    loss of u      exact, in local-DP units, for the joint view of the observers (gossip:MUF-2); epsilon from it
+    loss of u      exact, in local-DP units, for the joint view of the observers (gossip:MUF-2); epsilon from it, for
+                   what is sent if values are single numbers (fp:FP-1)
     computable     peers whose values the observers could compute if nobody added noise (gossip:REC-1), exactly
     error^2        sigma^2 |P|_F^2 / n + spread |P - J|_2^2,   P = P_T(W), J the mean, spread = 1/4   (gossip:MUF-4)
 
@@ -11,7 +12,7 @@ spectra are kept.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +22,8 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.graphs import graph as named
+from bruit.planning.gossip import mixed_rounding
+from bruit.planning.precision import Planned
 from bruit.privacy.account import Charge
 
 MOST_PEERS, MOST_STEPS = 256, 50  # what is answered within a second
@@ -84,6 +87,8 @@ def answer(asked: WhatIf) -> dict[str, Any]:
     graph = asked.graph()
     watching = sorted({v for v in asked.observers if 0 <= v < graph.n}) or [0]
     charge = _charge(graph.name, tuple(watching), asked.steps).scaled(asked.noise)
+    if asked.noise:
+        charge = replace(charge, rounding=mixed_rounding(graph, asked.steps, Planned(asked.noise, 1)))
     losses, epsilons = charge.loss, charge.epsilons(asked.delta)
     away = np.min([graph.distances(v) for v in watching], axis=0)
     others = np.setdiff1d(np.arange(graph.n), watching)
