@@ -97,7 +97,7 @@ class Door(ABC):
         return 0.0
 
     def reach(self, times: float, data: float, noise: float) -> float:
-        """How far numbers on that grid are from zero at most, but for a chance of 1e-55 each."""
+        """How far numbers on that grid are from zero at most, but for a chance of 1e-889 each."""
         return 0.0
 
     def value_on(self, at: Address, on: OnGrid, levels: Array | None) -> Array:
@@ -261,7 +261,8 @@ class TaskDoor(Door):
         if self.mechanism is None:
             return np.zeros((len(at.ids), width))
         if on is not None:
-            return self.noise_on(at, np.full(len(at.ids), self.mechanism.sigma), width, on)
+            levels, once = np.full(len(at.ids), self.mechanism.sigma), np.ones(len(at.ids), np.int64)
+            return self._lattice_noise("noise", at, at.ids, levels, once, width, on)
         self.ledger.record(at.ids, at.steps, at.clock, Mask(self.mechanism.sigma))
         return self.mechanism.noise(self.dice, at.ids, at.steps, at.use, width, self.run)
 
@@ -310,7 +311,8 @@ class TaskDoor(Door):
         rows, steps = np.zeros((len(lanes), width)), np.repeat(at.steps, counts)
         for level in np.unique(sigma):
             here = (sigma == level) & (counts > 0)
-            if level == 0 or not here.any():
+            if level == 0 or not here.any():  # no noise is a line too: nothing is proven with it
+                self.ledger.record(at.ids[here], at.steps[here], at.clock[here], Mask(float(level)))
                 continue
             deviation = on.times * float(level)
             mask = Mask(float(level), on.rounding(width, float(level)))
@@ -515,7 +517,7 @@ class Home:
         return self._door.fine_grid(times, data, noise)
 
     def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
-        """How far such numbers are from zero at most, but for a chance of 1e-55 each."""
+        """How far such numbers are from zero at most, but for a chance of 1e-889 each."""
         return self._door.reach(times, data, noise)
 
     def snap(self, x: Array, grid: float) -> Array:

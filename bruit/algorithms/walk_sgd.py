@@ -95,9 +95,12 @@ class WalkSGD(Algorithm[State]):
 
     def form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float]) -> OnGrid:
         """The grid of the token, and how far a step may be from the real one's: rounding the token (1/2 cell, kept by a
-        step that does not expand), rounding it again (1/2), its step toward zero (1), and a gradient in floats."""
+        step that does not expand), rounding it again (1/2), its step toward zero (1), and a gradient and two
+        projections in floats, whose norms are sums of `dim` squares."""
         grid = grid_of(self.rate, float(hops + 1), math.sqrt(hops + 1))
-        floats = self.rate * FLOAT_GRADIENT * reach(1.0, 1.0, 0.0) / math.sqrt(dim)
+        farthest = reach(self.rate, float(hops + 1), math.sqrt(hops + 1))
+        ball = 0.0 if self.bound is None else (dim + 16) * 2.0**-53 * min(self.bound, farthest)
+        floats = (self.rate * FLOAT_GRADIENT * reach(1.0, 1.0, 0.0) + ball) / math.sqrt(dim)
         least = self.rate / (1.0 + hops) ** self.decay if self.decay else 0.0
         return OnGrid(grid, self.rate, 2 * grid + floats, least)
 
