@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from bruit.algorithms.averaging import Averaging
+from bruit.algorithms.chebyshev import Chebyshev
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, spectral_gap
@@ -88,7 +90,7 @@ def answer(asked: WhatIf) -> dict[str, Any]:
     watching = sorted({v for v in asked.observers if 0 <= v < graph.n}) or [0]
     charge = _charge(graph.name, tuple(watching), asked.steps).scaled(asked.noise)
     if asked.noise:
-        charge = replace(charge, rounding=mixed_rounding(graph, asked.steps, Planned(asked.noise, 1)))
+        charge = replace(charge, rounding=_rounding(graph, asked))
     losses, epsilons = charge.loss, charge.epsilons(asked.delta)
     away = np.min([graph.distances(v) for v in watching], axis=0)
     others = np.setdiff1d(np.arange(graph.n), watching)
@@ -103,6 +105,12 @@ def answer(asked: WhatIf) -> dict[str, Any]:
         "error": error, "error_of_local_dp": asked.noise / math.sqrt(graph.n), "delta": asked.delta, "level": "user",
         "sentence": _sentence(asked, graph, watching, others, losses, epsilons, known, error),
     }  # fmt: skip
+
+
+def _rounding(graph: Graph, asked: WhatIf) -> float:
+    """R of the messages, with this noise (fp:FP-1)."""
+    ways: list[Averaging | Chebyshev] = [Averaging(), *([Chebyshev()] if asked.accelerated and spectral_gap(graph) > 1e-12 else [])]
+    return max(mixed_rounding(algorithm, graph, asked.steps, Planned(asked.noise, 1)) for algorithm in ways)
 
 
 def predicted_error(graph: Graph, asked: WhatIf) -> float:
@@ -146,7 +154,6 @@ def _charge(name: str, watching: tuple[int, ...], steps: int) -> Charge:
     """What the accountant charges with noise multiplier 1, whatever the noise: dragging it asks for nothing new.
 
     Accelerated gossip shows the same on one fixed graph (gossip:MUF-2)."""
-    from bruit.algorithms.averaging import Averaging
     from bruit.experiment import rehearse
     from bruit.mechanisms import Gaussian
 
