@@ -123,7 +123,7 @@ def from_matrix(matrix: ArrayLike | Weights, *, name: str | None = None, labels:
     rows = np.concatenate([off_row[keep], np.arange(n)]).astype(np.int32)
     cols = np.concatenate([off_col[keep], np.arange(n)]).astype(np.int32)
     data, rounded = off.data[keep], (np.bincount(off_row[keep], minlength=n) + 1) * 2.0**-53
-    sums = np.bincount(off_row[keep], weights=data, minlength=n)
+    sums: Array = np.bincount(off_row[keep], weights=data, minlength=n).astype(np.float64)
     most = float(sums.max(initial=0.0))
     if (sums > 1 + rounded).any():  # by 1e-9 at most: the exact diagonal must not be negative
         data, sums = data / most, sums / most

@@ -61,7 +61,7 @@ class Gaussian(Additive):
         grid = self.coarsest(times, data, noise)
         if not FINEST_GRID <= grid <= COARSEST_GRID:
             raise ConfigError(f"noise of sigma = {self.sigma:g} after a clip of {self.clip:g} needs a grid of {grid:g},"
-                              " for which floats are too small or too large; measure the data in other units")  # fmt: skip
+                              " and floats end before; measure the data in other units")  # fmt: skip
         return power_of_two(grid)
 
     def coarsest(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:

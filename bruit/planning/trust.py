@@ -24,7 +24,6 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, from_edges, spectral_gap
 from bruit.privacy.accountants.gaussian import epsilons, mu_of
-from bruit.privacy.calibrate import ROOM
 from bruit.privacy.network.krylov import row_space
 
 MOST_PEERS, SWEEPS = 128, 200
