@@ -109,7 +109,9 @@ def answer(asked: WhatIf) -> dict[str, Any]:
 
 def _rounding(graph: Graph, asked: WhatIf) -> float:
     """R of the messages, with this noise (fp:FP-1)."""
-    ways: list[Averaging | Chebyshev] = [Averaging(), *([Chebyshev()] if asked.accelerated and spectral_gap(graph) > 1e-12 else [])]
+    ways: list[Averaging | Chebyshev] = [Averaging()]
+    if asked.accelerated and spectral_gap(graph) > 1e-12:
+        ways.append(Chebyshev())
     return max(mixed_rounding(algorithm, graph, asked.steps, Planned(asked.noise, 1)) for algorithm in ways)
 
 

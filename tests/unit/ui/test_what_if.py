@@ -8,6 +8,7 @@ import pytest
 
 import bruit as br
 from bruit.errors import ConfigError, PrivacyError
+from bruit.experiment import rehearse
 from bruit.privacy.accountants.gaussian import epsilon_of
 from bruit.ui.what_if import FAMILIES, WhatIf, answer, predicted_error
 
