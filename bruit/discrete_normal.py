@@ -8,10 +8,12 @@ Block j has the integer height c_j >= A f(j w), A an integer; the heights add up
 
     keep x (with its sign, and no -0) when U < A f(x) / c_j
 
-so every x is kept with a chance proportional to f(x): what is drawn is the discrete normal law given |x| < 512 w, which
-is at least 16 s. (The rest has the mass 2 exp(-128) < 1e-55, beyond any rounding of a printed delta.) f is decreasing,
-so U below A f((j + 1) w) / c_j keeps x at once; else floats decide, else integers (`exact_coins`): every decision is
-that of real numbers. A row reads its own stream of words in order, so a row does not depend on the batch.
+so every x is kept with a chance proportional to f(x). Blocks j >= 512 have heights 2**-a_j, in all less than one, and
+share the last of the 2**64 places of word 0; further words choose among them. Nobody will ever see one of their numbers
+(512 w is at least 16 s), but without them the law would end there, and noise that ends tells data apart that are far
+from each other in units of it. f is decreasing, so U below A f((j + 1) w) / c_j keeps x at once; else floats decide,
+else integers (`exact_coins`): every decision is that of real numbers, and the law is exact. A row reads its own stream
+of words in order, so a row does not depend on the batch.
 """
 
 import math
@@ -19,6 +21,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -29,7 +32,7 @@ from bruit.randomness import Dice
 
 BLOCKS = 512
 LARGEST = 2.0**47  # of s: offsets take at most 43 of the 64 bits of a word, and all numbers stay below 2**53
-FAR = 1e-55  # mass of the discrete normal law beyond 16 s, and of everything called impossible below
+LAST = 2**64 - 1  # the place of word 0 that all blocks from the 512th on share
 _BAND = 1e-11  # more than any error of a float here: exponents up to 512 are known to 2e-13
 _BULK = 2**9  # numbers from which the compiled sampler is loaded
 _CHUNK = 2**15  # numbers whose words are held at a time
@@ -135,11 +138,35 @@ def sample(words: Iterator[int], table: Histogram) -> int:
         first, second = next(words), next(words)
         j = int(np.searchsorted(table.ends, np.uint64(first), side="right"))
         if j == BLOCKS:
-            continue
+            if first != LAST or (found := _far(second, words)) is None:
+                continue
+            j, second = found, next(words)
         x = (j << table.shift) + (second & (1 << table.shift) - 1)
         negative, head = second >> table.shift & 1, second >> table.shift + 1
         if negative and x == 0:
             continue
-        exponent, height = (x * q) ** 2, int(table.heights[j])
-        if head < table.sure[j] or below_exponential(head, table.bits, table.unit, exponent, 2 * p * p, words, height):
+        if j < BLOCKS and head < table.sure[j]:
             return -x if negative else x
+        factor, height = (table.unit, int(table.heights[j])) if j < BLOCKS else (table.unit << _depth(j), 1)
+        if below_exponential(head, table.bits, factor, (x * q) ** 2, 2 * p * p, words, height):
+            return -x if negative else x
+
+
+def _depth(j: int) -> int:
+    """a_j of a block beyond the table, with A f(j w) <= 2**-a_j. There f <= exp(-128) < 2**-184 and A < 2**64, and f
+    falls at least by exp(-1/2) from block to block."""
+    return 100 + (j - BLOCKS) // 2
+
+
+def _far(word: int, words: Iterator[int]) -> int | None:
+    """A block j beyond the table with the chance 2**-a_j, or None: `word` and 34 bits of the next are zero in 2**-98 of
+    all cases; then the zeros before the first one count pairs of blocks, and one bit more chooses of the two."""
+    if word or (second := next(words)) >> 30:
+        return None
+    bits = chain(_bits(second, 30), chain.from_iterable(_bits(more, 64) for more in words))
+    return BLOCKS + 2 * next(place for place, bit in enumerate(bits) if bit) + next(bits)
+
+
+def _bits(word: int, count: int) -> Iterator[int]:
+    """The lowest `count` bits, the highest of them first."""
+    return (word >> k & 1 for k in range(count - 1, -1, -1))

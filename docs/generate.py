@@ -211,9 +211,9 @@ def theorems_page() -> str:
     text = f"""{HEADER}
 # Theorems
 
-One theorem, one file. A guarantee is `proven`, `quoted` (a named source's theorem, its proof not repeated), `ideal`
-(for real numbers only), `published` (printed somewhere, shown on request, never chosen) or `heuristic`; a file that has
-several says so. What the words mean, and which theorem answers for which protocol:
+One theorem, one file. A guarantee is `proven` (for what is sent), `quoted` (a named source's theorem, whose proof is
+not repeated), `ideal` (for real numbers only), `published` (printed somewhere, shown on request, never chosen) or
+`heuristic`; a file that has several says so. What the words mean, and which theorem answers for which protocol:
 [guarantees](../explanation/guarantees.md). The same algorithms' own lists: [algorithms](algorithms/index.md).
 """
     known = theorems.modules()

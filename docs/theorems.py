@@ -82,8 +82,8 @@ def _status(theorem: ast.ClassDef) -> str:
     for node in theorem.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "status":
             return str(ast.literal_eval(node.value)) if node.value is not None else "proven"
-    return "proven" if any(isinstance(node, ast.FunctionDef) and node.name == "rounding" for node in theorem.body) else (
-        "ideal")
+    named = {node.name for node in theorem.body if isinstance(node, ast.FunctionDef)}
+    return "proven" if "rounding" in named else "ideal"
 
 
 def status_of(theorem: Theorem) -> Status:

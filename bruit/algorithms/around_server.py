@@ -17,6 +17,7 @@ from bruit.graphs import Graph, GraphSequence
 
 class Public(NamedTuple):
     members: Ints  # the server and its neighbors, in order
+    iterations: int = 0  # models that the server makes
 
 
 def public_of(name: str, graph: Graph | GraphSequence, server: int, participants: int | None) -> Public:

@@ -8,14 +8,13 @@ Learns: the mean of the noisy values, at the rate exp(-t sqrt(gap)).  Shows: m_i
 as much as plain gossip with as many rounds.  Spec: gossip:GO-2, MUF-4, fp:FP-1; arXiv:2206.05091, Algorithm 1.
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.exchange import Arithmetic, Exchange, exchange_of
+from bruit.algorithms.exchange import Arithmetic, Exchange, accelerated, exchange_of
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
@@ -52,19 +51,20 @@ class Chebyshev(Algorithm[State]):
         if not isinstance(graph, Graph):
             raise ConfigError("Chebyshev gossip needs one fixed graph; use averaging on a changing one")
         gap = spectral_gap(graph)
-        # eigenvalues of P_t(W) are at most 1 in size, so its rows have at most the length 1 and the sum sqrt(n)
-        exchange = exchange_of(graph, horizon)
-        exchange = exchange._replace(data=exchange.data * math.sqrt(graph.n))
+        gamma = self._chosen(graph, gap)
+        return Public(gap, gamma, accelerated(exchange_of(graph, horizon), graph.n, gamma, horizon, horizon))
+
+    def _chosen(self, graph: Graph, gap: float) -> float:
         if self.gamma is not None:
-            return Public(gap, self.gamma, exchange)
+            return self.gamma
         if gap <= 1e-12:
             raise ConfigError(
                 f"the spectral gap of {graph.name} is 0 (disconnected, or bipartite without self-weights), so gossip"
                 " does not converge; connect the graph or use the weights plus=1"
             )
         if self.tuned or gap > 1 - 1e-9:
-            return Public(gap, chebyshev_gamma_star(gap), exchange)
-        return Public(gap, chebyshev_gamma(gap), exchange)
+            return chebyshev_gamma_star(gap)
+        return chebyshev_gamma(gap)
 
     def start(self, home: Home) -> State:
         arithmetic = self._arithmetic(home)

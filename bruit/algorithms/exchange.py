@@ -5,7 +5,7 @@ All values, messages and states lie on one grid g Z. On most graphs a message ca
     M_i = Y_i + N_g(0, tau^2),    Y_i <- the grid point nearest to sum_j W_ij M_j, the own *message* included
 
 so that the view is that of real numbers up to R = d (rho + g)^2 / tau^2 a message: rho is how far Y_i may be from the
-mean with the exact weights, g/2 for the rounding and (2 degree + 6) 2^-53 B for floats of size up to B. Without dithers
+mean with the exact weights, g/2 for the rounding and (3 degree + 6) 2^-53 B for floats of size up to B. Without dithers
 every rounding would tell a little more about hidden values, and messages finer than the values a lattice attack
 finds them (docs/explanation/lattice-attack.md).
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,6 +32,16 @@ from bruit.mechanisms.gaussian import WIDEST
 
 DITHER = 2.0**-10  # deviation of a dither, in units of the release's noise
 MANY = 2**14  # peers from which dithers shrink, so that they do not add to the error of a mean
+
+
+class Gridded(Protocol):
+    """Whoever knows the grid of a run: a home, or a plan that asks before there is one."""
+
+    def grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """See `Home.grid`."""
+
+    def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """See `Home.reach`."""
 
 
 class Exchange(NamedTuple):
@@ -65,7 +75,22 @@ def _degree(graph: Graph | GraphSequence) -> int:
     return max(graph.radices, default=1) if isinstance(graph, Butterfly) else graph.n
 
 
-def sum_grid(home: Home, releases: int, noise: float = 1.0) -> float:
+def accelerated(facts: Exchange, n: int, gamma: float, horizon: int, mixing: int) -> Exchange:
+    """The facts of exchanges gamma W m(t) + (1 - gamma) m(t - 1) on one graph of n peers, `mixing` of them in a row.
+
+    For 0 < gamma <= 2 these are polynomials P_t(W) with |P_t| <= 1 on [-1, 1]: their rows have at most the length 1,
+    and add up to sqrt(n) in size. A dither comes in later, by polynomials that are at most 1 + (gamma - 1) + (gamma
+    - 1)^2 + ..., as many terms as exchanges. Beyond 2 numbers grow without bound: nothing is proven, see
+    `Arithmetic.form`.
+    """
+    if gamma == 1.0:
+        return facts
+    later = mixing if gamma >= 2 else min(float(mixing), 1 / (2 - gamma))
+    noise = facts.noise + max(0.0, later - 1) * horizon * facts.dither
+    return facts._replace(data=facts.data * math.sqrt(n), noise=noise)
+
+
+def sum_grid(home: Gridded, releases: int, noise: float = 1.0) -> float:
     """The grid for exact sums of so many releases; `noise` is the deviation of one, in units of the mechanism's."""
     return home.grid(1.0, float(releases + 1), noise * math.sqrt(releases + 1))
 
@@ -105,10 +130,9 @@ class Arithmetic:
     more: float = 0.0
 
     @property
-    def reach(self) -> float:
-        """How far numbers are from zero at most: releases add up to so much, and what peers may have begun with."""
-        begun = WIDEST * self.grid if self.home.warm else 0.0
-        return begun + self.home.reach(self.times, self.facts.data, self.facts.noise)
+    def begun(self) -> float:
+        """How large numbers may be that peers begin with, where they go on from an earlier protocol."""
+        return WIDEST * self.grid if self.home.warm else 0.0
 
     def check_begun(self, rows: Array) -> None:
         """Refuses models and messages to go on from that are too large for the grid."""
@@ -134,12 +158,13 @@ class Arithmetic:
         return Mixed(value, value)
 
     def _summed(self, inbox: Inbox) -> Mixed:
-        """The sum over the peers of a cell, and the mean it stands for; after the last digit all have the same one."""
+        """The sum over the peers of a cell, and the mean it stands for; after the last digit all have the same one. Who
+        has said its last word keeps the mean: a later protocol begins with the first digit again."""
         radices, step = self.facts.radices, int(self.home.step[0])
         digit = (step - 1) % len(radices)
         total = inbox.whole(radices[digit])
         mean = total / math.prod(radices[: digit + 1])
-        if digit + 1 < len(radices):
+        if digit + 1 < len(radices) and not self.home.last.all():
             return Mixed(mean, total)
         known = self.home.snap(mean, self.grid)
         return Mixed(known, known)
@@ -151,11 +176,18 @@ class Arithmetic:
         return self.home.dither(said, self.facts.dither * self.home.sigma, self.form())
 
     def form(self, memory: float = 1.0, copies: bool = False) -> OnGrid:
-        """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and
-        `copies` says that every copy of a message has a noise of its own."""
-        grid, facts = self.grid, self.facts
-        size = max(1.0, 2 * self.gamma - 1)  # the coefficients of an update, added up in size
-        floats = (2 * facts.degree + 6) * 2.0**-53 * size * self.reach
-        slack = memory * (grid / 2 + floats) + (size / 2 + self.more) * grid
-        return OnGrid(grid, self.times, slack, copies=facts.degree if copies else 1)
+        """How messages lie on the grid, see `message_form`."""
+        return message_form(self.facts, self.home, self.times, self.gamma, self.more, memory, copies, self.begun)
+
+
+def message_form(facts: Exchange, home: Gridded, times: float = 1.0, gamma: float = 1.0, more: float = 0.0,
+                 memory: float = 1.0, copies: bool = False, begun: float = 0.0) -> OnGrid:  # fmt: skip
+    """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and
+    `copies` says that every copy of a message has a noise of its own. `begun` is how large numbers are that peers begin
+    with."""
+    grid = home.grid(times, facts.data, facts.noise)
+    size = max(1.0, 2 * gamma - 1) if gamma <= 2 else math.inf  # the coefficients of an update, added up in size
+    floats = (3 * facts.degree + 6) * 2.0**-53 * size * (begun + home.reach(times, facts.data, facts.noise))
+    slack = memory * (grid / 2 + floats) + (size / 2 + more) * grid
+    return OnGrid(grid, times, slack, copies=facts.degree if copies else 1)
 

@@ -13,6 +13,7 @@ server, z to all peers.  Spec: walk:ADMM-5 (V3, V4), ADMM-6, corrected (mean and
 arXiv:2302.12559.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,6 +36,14 @@ class State(NamedTuple):
     model: Array  # (n, d) z as the peer last heard it, or made it
     dual: Array  # (n, d) u_i
     heard: Slots  # (members - 1, d) the latest dual of every other member, at the server only
+
+
+class Means(NamedTuple):
+    """Means of duals with the server's noise: their grid, the noise, and how large a number of a dual may be."""
+
+    on: OnGrid
+    noise: float
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,8 @@ class FederatedADMM(Algorithm[State]):
         return penalty(self.l1, self.l2, self.bound)
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
-        return public_of(self.name(), graph, self.server, self.participants)
+        public = public_of(self.name(), graph, self.server, self.participants)
+        return public._replace(iterations=-(-horizon // 2))
 
     def start(self, home: Home) -> State:
         if home.beginning().any():
@@ -85,16 +95,28 @@ class FederatedADMM(Algorithm[State]):
         level = 1.0 if self.noise == "peers" else 0.0
         slope = home.envelope_gradient(2 * model - state.dual, self.gamma, where=taking, noise=level)
         change = 2 * self.relaxation * (model - state.dual - self.gamma * slope)
-        dual = np.where(taking[:, None], state.dual + change, state.dual)
+        means = self._means(home)
+        dual = np.where(taking[:, None], np.clip(state.dual + change, -means.limit, means.limit), state.dual)
         heard = self._heard(state.heard, inbox, home)
         mean = (dual + heard.sums()) / len(home.public.members)
         fresh = (home.ids == self.server) & ~spoke
         if self.noise == "server" and home.sigma:
-            spread = mean_noise(len(home.public.members), self.gamma, home.sigma, self.relaxation)
-            grid = home.grid(spread / home.sigma, data=2.0**8)
-            mean = home.mask(home.snap(mean, grid), spread, fresh, OnGrid(grid, slack=grid))
+            mean = home.mask(home.snap(mean, means.on.grid), means.noise, fresh, means.on)
         model = np.where(fresh[:, None], self.regularizer.prox(mean, self.gamma), model)
         return State(model, dual, heard)
+
+    def _means(self, home: Home) -> Means:
+        """Duals begin at 0, and for l <= 1/2 grow by no more than 2 (gamma clip + 64 noises) an iteration, so that the
+        limit cuts nothing; where it does, no two duals move apart by it. In floats a dual is off by 8 units of 2^-53 of
+        the limit an iteration, and the mean of n by n more (fp:FP-0)."""
+        n, turns = len(home.public.members), home.public.iterations + 1
+        noise = mean_noise(n, self.gamma, home.sigma, self.relaxation) if self.noise == "server" else 0.0
+        share = noise / home.sigma if home.sigma else 0.0
+        grid = home.grid(share, 2 * turns * self.gamma / share, 2.0 * turns) if share else 0.0
+        if not grid:
+            return Means(OnGrid(0.0), noise, math.inf)
+        limit = home.reach(share, 2 * turns * self.gamma / share, 2.0 * turns)
+        return Means(OnGrid(grid, slack=grid / 2 + (n + 8 * turns) * 2.0**-53 * limit), noise, limit)
 
     def _heard(self, known: Slots, inbox: Inbox, home: Home) -> Slots:
         """The duals the server knows, those that arrived in this round replaced."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.exchange import Arithmetic, Exchange, Mixed, exchange_of
+from bruit.algorithms.exchange import Arithmetic, Exchange, Mixed, accelerated, exchange_of
 from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
@@ -47,7 +47,8 @@ class GossipSGD(Algorithm[State]):
         counts(self, "mixing", "batch")
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Exchange:
-        return exchange_of(graph, horizon, max(1, -(-horizon // self.mixing)), self.mixing)
+        facts = exchange_of(graph, horizon, max(1, -(-horizon // self.mixing)), self.mixing)
+        return accelerated(facts, graph.n, self.gamma, horizon, min(horizon, self.mixing))
 
     def start(self, home: Home) -> State:
         arithmetic = self._arithmetic(home)
@@ -58,8 +59,8 @@ class GossipSGD(Algorithm[State]):
 
     def _arithmetic(self, home: Home) -> Arithmetic:
         """Half a cell more than plain mixing: a message holds a mixture and a gradient, both rounded."""
-        accelerated = (home.step[0] - 1) % self.mixing != 0
-        return Arithmetic(home.public, home, self.rate, self.gamma if accelerated else 1.0, 0.5)
+        first = (home.step[0] - 1) % self.mixing == 0
+        return Arithmetic(home.public, home, self.rate, 1.0 if first else self.gamma, 0.5)
 
     def _step(self, mixed: Mixed, previous: Array, home: Home, arithmetic: Arithmetic) -> State:
         if home.step[0] % self.mixing:

@@ -102,7 +102,7 @@ class Door(ABC):
         return 0.0
 
     def reach(self, times: float, data: float, noise: float) -> float:
-        """How far numbers on that grid are from zero at most, but for a chance of 1e-55 each."""
+        """How far numbers on that grid are from zero at most, but for a chance of 1e-889 each."""
         return 0.0
 
     def value_on(self, at: Address, on: OnGrid, levels: Array | None) -> Array:
@@ -532,7 +532,7 @@ class Home:
         return self._door.fine_grid(times, data, noise)
 
     def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
-        """How far such numbers are from zero at most, but for a chance of 1e-55 each."""
+        """How far such numbers are from zero at most, but for a chance of 1e-889 each."""
         return self._door.reach(times, data, noise)
 
     def snap(self, x: Array, grid: float) -> Array:

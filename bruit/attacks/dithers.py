@@ -19,7 +19,7 @@ import numpy as np
 
 from bruit.algorithms.exchange import Exchange
 from bruit.algorithms.gossip_sgd import GossipSGD
-from bruit.arrays import Array, Ints
+from bruit.arrays import Array, Bools, Ints
 from bruit.privacy.network.rows import GraphAt
 from bruit.result import Run
 
@@ -90,7 +90,7 @@ class Sent:
             total += ((combination @ foreign) ** 2).sum(axis=1)
         return np.asarray(math.hypot(self.grid.dither, self.grid.spacing) * np.sqrt(total))
 
-    def _mine(self, column: Column, drawn: Drawn) -> Array:
+    def _mine(self, column: Column, drawn: Drawn) -> Bools:
         near = np.isin(column.peers, [peer for _, peer in drawn])
         near[near] = [key in drawn for key in zip(column.steps[near].tolist(), column.peers[near].tolist(),
                                                   strict=True)]  # fmt: skip

@@ -169,11 +169,11 @@ def decide(known: Knowledge) -> Reconstruction:
 class Recovered:
     """Values computed from a view: nan for peers that are not reconstructible.
 
-    `error` is the standard error from the others' dithers and what rounding may have moved each value by, both amplified
-    by the conditioning of K. `tolerance`: no number is further off, up to a chance of 1e-6 for all of them together
-    (for rounding, relative to what was seen). `reliable` says where that tells something: where the tolerance is below
-    the noise that hides the value anyway, or the rounding small. `residual` is the largest |K x - Y|, relative to the
-    largest number seen.
+    `error` is the standard error from the others' dithers and what rounding may have moved each value by, both
+    amplified by the conditioning of K. `tolerance`: no number is further off, up to a chance of 1e-6 for all of
+    them together (for rounding, relative to what was seen). `reliable` says where that tells something: where the
+    tolerance is below the noise that hides the value anyway, or the rounding small. `residual` is the largest |K x
+    - Y|, relative to the largest number seen.
     """
 
     prediction: Reconstruction

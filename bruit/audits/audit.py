@@ -345,7 +345,7 @@ def audit_mechanism(
     claim = claimed if claimed is not None else Guarantee(
         "the cost of one release", "gossip:DP-4", "ideal" if ideal else "proven", mechanism.level, "one row",
         "everybody", (Hypothesis("noise as declared, after clipping", checked=False), *((REAL,) if ideal else ())),
-        EventsProfile(((mechanism.event(), 1),)), loss=1.0)
+        EventsProfile(((mechanism.event_of(dim), 1),)), loss=1.0)
     pairs = _rows(mechanism, dim, of)
     says = {place: float(claim.epsilon(place)) for place in dict.fromkeys((delta, *DELTAS))}
     normal = mechanism.kind == "gaussian" and mechanism.sigma > 0

@@ -33,7 +33,6 @@ from bruit.randomness import Dice, Replay
 from bruit.tasks import Task
 from bruit.trace import Meetings, Trace
 
-
 FINE = 2.0**-100
 """A grid on which symbols are what they are: rounding to it changes no float that is met here."""
 

@@ -122,11 +122,16 @@ def from_matrix(matrix: ArrayLike | Weights, *, name: str | None = None, labels:
     keep = (off_row != off_col) & (off.data > 0)
     rows = np.concatenate([off_row[keep], np.arange(n)]).astype(np.int32)
     cols = np.concatenate([off_col[keep], np.arange(n)]).astype(np.int32)
-    sums = np.bincount(off_row[keep], weights=off.data[keep], minlength=n)
+    data, rounded = off.data[keep], (np.bincount(off_row[keep], minlength=n) + 1) * 2.0**-53
+    sums: Array = np.bincount(off_row[keep], weights=data, minlength=n).astype(np.float64)
+    most = float(sums.max(initial=0.0))
+    if (sums > 1 + rounded).any():  # by 1e-9 at most: the exact diagonal must not be negative
+        data, sums = data / most, sums / most
     given = dense_order.diagonal()
-    # What the user wrote on the diagonal is kept when it differs from 1 - sum by rounding only.
-    kept = np.where(np.abs(given - (1 - sums)) <= 1e-12, given, 1 - sums).clip(min=0.0)
-    weights = csr_array(coo_array((np.concatenate([off.data[keep], kept]), (rows, cols)), shape=(n, n)))
+    # What the user wrote on the diagonal is kept when it differs from 1 - sum by rounding only: a float of the diagonal
+    # is within 2 degree + 1 units of 2^-53 of the exact one, which the arithmetic of gossip charges (fp:FP-1).
+    kept = np.where(np.abs(given - (1 - sums)) <= rounded, given, 1 - sums).clip(min=0.0)
+    weights = csr_array(coo_array((np.concatenate([data, kept]), (rows, cols)), shape=(n, n)))
     weights.sort_indices()
     numerators, exponents = _dyadic(weights)
     return Graph(weights, numerators, np.ones_like(numerators), name=name or f"given:{n}", labels=labels,

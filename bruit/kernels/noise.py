@@ -21,6 +21,7 @@ CHUNK = 8192  # blocks encrypted at a time: 128 KiB of words
 U = np.uint64
 V = np.uint32
 F = np.float32
+LAST = U(2**64 - 1)  # of bruit.discrete_normal
 MANTISSA, ONE = U(2**52 - 1), U(1023 << 52)
 ROOT_HALF = U(0x3FE6A09E667F3BCD)  # the bits of sqrt(1/2): mantissas are taken in [sqrt(1/2), sqrt(2))
 MANTISSA32, ONE32, ROOT_HALF32 = V(2**23 - 1), V(127 << 23), V(0x3F3504F3)
@@ -232,6 +233,9 @@ def discrete_rows(
             first, second = words[i, p], words[i, p + 1]
             p += 2
             if first >= last:
+                if first == LAST and second == U(0):  # perhaps a number beyond all blocks: 2**-128 of all tries
+                    states[i] = UNSURE
+                    break
                 continue
             j = guide[first >> U(54)]
             while ends[j] <= first:

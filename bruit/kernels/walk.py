@@ -214,7 +214,7 @@ def logistic_steps(
         if spacing > 0.0 and rate > 0.0:
             for j in range(U(len(x))):
                 step = np.trunc(rate * g[j] * finer) * spacing
-                x[j] = np.rint(x[j] * finer) * spacing - (step + noise[U(t), j])
+                x[j] = (np.rint(x[j] * finer) * spacing + 0.0) - (step + noise[U(t), j])  # -0.0 would tell a sign
         else:
             if lattice > 0.0:
                 for j in range(U(len(x))):

@@ -27,8 +27,9 @@ from bruit.privacy.events import Event, Exact, GaussianEvent
 from bruit.randomness import Dice
 
 FINEST = 2.0**-40  # the grid, in units of the noise
-SURE = 16.0  # deviations of any noise that are never left, but for 1e-55
-WIDEST = 2.0**50  # grid units that all numbers of a run stay below: sums of a few of them are exact floats
+SURE = 64.0  # deviations of any noise that are never left, but for a chance of 1e-889
+WIDEST = 2.0**50  # grid units that all numbers of a run stay below twice of: sums of a few of them are exact floats
+FINEST_GRID, COARSEST_GRID = 2.0**-900, 2.0**900  # between them no float is too small or too large
 ARITHMETICS = ("grid", "ideal")
 
 
@@ -57,7 +58,16 @@ class Gaussian(Additive):
     def fine_grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
         if self.sigma == 0 or self.arithmetic == "ideal":
             return 0.0
-        return power_of_two(max(times * FINEST * self.sigma, self.reach(times, data, noise) / WIDEST))
+        grid = self.coarsest(times, data, noise)
+        if not FINEST_GRID <= grid <= COARSEST_GRID:
+            raise ConfigError(f"noise of sigma = {self.sigma:g} after a clip of {self.clip:g} needs a grid of {grid:g},"
+                              " and floats end before; measure the data in other units")  # fmt: skip
+        return power_of_two(grid)
+
+    def coarsest(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """No grid of such a protocol is wider, and none is less than half as wide: a plan counts with this one, whose
+        ratio to the noise falls as the noise grows."""
+        return max(times * FINEST * self.sigma, self.reach(times, data, noise) / WIDEST)
 
     def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
         return times * (data * self.clip + noise * SURE * self.sigma)
@@ -78,7 +88,8 @@ class Gaussian(Additive):
             return Exact()
         if self.arithmetic == "ideal":
             return GaussianEvent(self.noise_multiplier)
-        amount = dim * (self.spacing / self.sigma) ** 2 / 4 if rounding is None else rounding
+        apart = self.spacing / self.sigma
+        amount = dim * apart * apart / 4 if rounding is None else rounding
         return GaussianEvent(self.noise_multiplier, amount)
 
     def noise(self, dice: Dice, lanes: Ints, steps: Ints | int, use: int, d: int, run: Ints | int = 0) -> Array:

@@ -65,7 +65,7 @@ class Mechanism(ABC):
         return 0.0
 
     def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
-        """How far numbers on that grid are from zero at most, but for a chance of 1e-55 each."""
+        """How far numbers on that grid are from zero at most, but for a chance of 1e-889 each."""
         return 0.0
 
     def release_on(self, grid: float, times: float, values: Array, dice: Dice, lanes: Ints, steps: Ints | int, use: int,

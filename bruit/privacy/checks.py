@@ -67,8 +67,9 @@ def check_statement(case: Case) -> None:
     _require(found.status in STATUSES, case, f"the status {found.status!r} is unknown")
     _require(found.level in ("user", "record", "group"), case, f"the level {found.level!r} is unknown")
     _require(len(found.hypotheses) > 0, case, "no hypothesis is named")
-    _require(found.status != "proven" or REAL not in found.hypotheses, case, "what holds for real numbers is not proven")
-    _require(found.status != "ideal" or REAL in found.hypotheses, case, "it is ideal and does not assume real numbers")
+    real = REAL in found.hypotheses
+    _require(not (real and found.status == "proven"), case, "what assumes real numbers is not proven but ideal")
+    _require(real or found.status != "ideal", case, "it is ideal and does not say that numbers are real")
     _require(found.of != found.against, case, f"{found.of} has no secrets from itself")
 
 

@@ -11,8 +11,9 @@ every Renyi divergence of order a between the two (the real one rounded), both w
     (epsilon + 2 gamma, exp(gamma) delta + (1 + exp(epsilon + gamma)) beta)-DP,   gamma = R/2 + sqrt(2 R ln(1/beta))
 
 The proof is in docs/theory/finite-precision.md. beta depends on delta alone, so that tables and single answers agree.
-What is beyond 16 deviations of any noise (1e-55 a number) and the mass that the sampler leaves out are far below the
-2**-30 of delta that is set aside here.
+Beyond 64 deviations of any noise nothing is proven. That happens with a chance of 1e-889 a number, which costs
+1 + exp(epsilon) times as much: far below the 2**-30 of delta that is set aside here, up to epsilon = 1000. Nothing is
+said beyond.
 """
 
 import math
@@ -26,6 +27,7 @@ from bruit.privacy.accountants.gaussian import epsilon_of, epsilons
 
 ASIDE = 2.0**-30  # the part of delta that pays for beta
 USUAL = 60.0  # epsilons up to which one beta serves all
+FARTHEST = 1000.0  # epsilons up to which numbers too large for the arithmetic may be forgotten
 
 
 def allowance(rounding: float, delta: float, epsilon: float = USUAL) -> tuple[float, float]:
@@ -51,7 +53,9 @@ def rounded_epsilon(epsilon_at: Callable[[float], float], rounding: float, delta
         if gamma > 2:
             return math.inf
         found = epsilon_at(left)
-        if found <= reach or found == math.inf:
+        if found > FARTHEST:
+            return math.inf
+        if found <= reach:
             return found + 2 * gamma
         reach = found + 1.0
 
@@ -78,6 +82,7 @@ def rounded_delta(delta_at: Callable[[float], float], rounding: float, epsilon: 
     The divergence of order 1 is at most R/2, so the two laws differ by at most sqrt(R)/2 in total variation, and
     delta(epsilon) + (1 + exp(epsilon)) sqrt(R) / 2 holds as well.
     """
+    epsilon = min(epsilon, FARTHEST)
     best = min(1.0, delta_at(epsilon) + (1 + math.exp(min(700.0, epsilon))) * math.sqrt(rounding) / 2)
     for exponent in range(8, 80, 4):
         beta = 10.0**-exponent

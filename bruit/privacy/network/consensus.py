@@ -49,7 +49,7 @@ class Consensus(Theorem):
                 " use a butterfly graph with mixing equal to its number of digits"
             )
         whole = sum(self._agrees(facts, block) for block in blocks)
-        ends = self._agrees(facts, blocks[-1])
+        ends = self._agrees(facts, blocks[-1]) or not self._hides(facts)
         told = "" if ends else ", but for the last one, whose view is that of averaging"
         return (
             Hypothesis(f"{whole} of {len(blocks)} rounds end in exact consensus, others are charged 1{told}", True),
@@ -72,7 +72,8 @@ class Consensus(Theorem):
 
     def sharp(self, facts: Facts) -> bool:
         """Rounds whose inputs all become public are charged their exact loss; only a revealed one is charged more."""
-        return self.plain and all(self._agrees(facts, int(block)) for block in self._blocks(facts)[:-1])
+        known = self._blocks(facts) if not self._hides(facts) else self._blocks(facts)[:-1]
+        return self.plain and all(self._agrees(facts, int(block)) for block in known)
 
     def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         butterfly = facts.butterfly(0, 0)
@@ -81,7 +82,7 @@ class Consensus(Theorem):
         return (*labels, "fewer gradient rounds")
 
     def rounding(self, facts: Facts) -> float:
-        """Rounds without consensus are revealed, so that only sums without a fault are hidden (fp:FP-2)."""
+        """Rounds without consensus are revealed but for the last, if it has dithers or none of its sums is missing."""
         return facts.all_rounding()
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
@@ -118,12 +119,17 @@ class Consensus(Theorem):
     def _exchanges(self, facts: Facts) -> Iterator[tuple[int, int]]:
         """For every gradient its first exchange, and how many there are whose view is accounted; 0 if it is revealed.
 
-        The last ones need no consensus: nothing is computed from what they leave hidden."""
+        The last ones need no consensus: nothing is computed from what they leave hidden. But whole sums hide values
+        only if none is missing: with unequal coefficients nothing is proven of them (fp:FP-2)."""
         blocks = self._blocks(facts).tolist()
         for block in blocks:
-            first = block * self.mixing
-            last = block == blocks[-1] and self.plain
+            first, last = block * self.mixing, block == blocks[-1] and self._hides(facts)
             yield first, min(self.mixing, facts.steps - first) if last or self._agrees(facts, block) else 0
+
+    def _hides(self, facts: Facts) -> bool:
+        """Whether the last round may be accounted as averaging, however it ended."""
+        first = int(self._blocks(facts)[-1]) * self.mixing
+        return self.plain and not (facts.sums and facts.failed(first, self.mixing))
 
     def _digits(self, facts: Facts, first: int, count: int) -> Butterfly | None:
         """The butterfly of these exchanges, if they are whole rounds of it."""
@@ -135,7 +141,7 @@ def agreed(facts: Facts, first: int, exchanges: int) -> bool:
     """Whether so many exchanges from `first` on are exact consensus, in exact arithmetic and without a fault."""
     if exchanges < 1 or first + exchanges > facts.steps:
         return False
-    if np.any((facts.faults.round >= first) & (facts.faults.round < first + exchanges)):
+    if facts.failed(first, exchanges):
         return False
     butterfly = facts.butterfly(first, exchanges)
     if butterfly is not None:

@@ -15,6 +15,7 @@ Plain or accelerated exchanges (gamma), any public sequence of graphs, one obser
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -278,7 +279,9 @@ class FixedGradients(Theorem):
         return (still, CLIPPED, *STANDING)
 
     def rounding(self, facts: Facts) -> float:
-        return facts.mixed_rounding(facts.n * facts.steps)
+        """Where the graph changes, accelerated mixing has no bound on its numbers."""
+        bounded = self.gamma == 1.0 or facts.fixed_graph() is not None
+        return facts.mixed_rounding(facts.n * facts.steps) if bounded else math.inf
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         rule = _Rule(self.mixing, self.gamma, None)

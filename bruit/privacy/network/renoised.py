@@ -51,8 +51,8 @@ class RenoisedGossip(Theorem):
         return m
 
     def rounding(self, facts: Facts) -> float:
-        """A peer whose links are all down says nothing and draws nothing. Dead links give their weight to the peer's own
-        state, so that a rounding may count in every round, and not `memory` times as the lines say."""
+        """A peer whose links are all down says nothing and draws nothing. Dead links give their weight to its state, so
+        that a rounding may count in every round, and not `memory` times as the lines say."""
         if facts.fixed_graph() is not None:
             return facts.mixed_rounding(facts.steps * int(np.count_nonzero(facts.at(0).degrees)))
         spoken = sum(int(np.count_nonzero(facts.at(t).degrees)) for t in range(facts.steps))

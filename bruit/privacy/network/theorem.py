@@ -84,8 +84,7 @@ class Facts:
 
     def butterfly(self, first: int, exchanges: int) -> Butterfly | None:
         """The butterfly of so many exchanges from `first` on, if they were one and no link failed in them."""
-        whole = not np.any((self.faults.round >= first) & (self.faults.round < first + exchanges))
-        return self.agreed if isinstance(self.agreed, Butterfly) and whole else None
+        return self.agreed if isinstance(self.agreed, Butterfly) and not self.failed(first, exchanges) else None
 
     def noise_multiplier(self) -> float:
         """The multiplier of the one Gaussian mechanism behind all data releases, or a refusal."""
@@ -115,18 +114,27 @@ class Facts:
         counts, total = self.ledger.counts(), np.zeros(self.n)
         for k, event in enumerate(self.ledger.events):
             if isinstance(event, GaussianEvent):
-                total += np.where(counts[:, k] > 0, counts[:, k] * event.rounding, 0.0)
+                some = counts[:, k] > 0
+                total[some] += counts[some, k] * event.rounding
         return total
 
     def mixed_rounding(self, messages: int) -> float:
         """R of linear mixing with so many messages (fp:FP-1), infinite unless each of them had a dither of its own, or
         sums of a butterfly were sent and none was missing (fp:FP-2)."""
-        facts = getattr(self.public, "exchange", self.public)
-        sums = bool(getattr(facts, "radices", ()))
         dithers = sum(count for event, count in zip(self.ledger.events, self.ledger.counts().sum(axis=0).tolist(),
                                                     strict=True) if isinstance(event, Mask))  # fmt: skip
-        proven = not len(self.faults.round) if sums else dithers >= messages
+        proven = not len(self.faults.round) if self.sums else dithers >= messages
         return self.all_rounding() if proven else math.inf
+
+    @property
+    def sums(self) -> bool:
+        """Whether whole sums were sent, without dithers, as in a butterfly on a grid (fp:FP-2)."""
+        facts = getattr(self.public, "exchange", self.public)
+        return bool(getattr(facts, "radices", ())) and not self.ideal
+
+    def failed(self, first: int, exchanges: int) -> bool:
+        """Whether a link failed in so many exchanges from `first` on."""
+        return bool(np.any((self.faults.round >= first) & (self.faults.round < first + exchanges)))
 
     def data_lines(self) -> Bools:
         """Which ledger lines read data (masks do not)  # (lines,)."""

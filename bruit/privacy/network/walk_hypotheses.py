@@ -16,6 +16,7 @@ from bruit.privacy.accountants.path_energy import Numbers
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import IDEALLY
 
+FLOATS = Hypothesis("a gradient computed in floats is within 2^-30 of the clip of the exact one", checked=False)
 CAPPED = "with the cap, observers may forward the token as they like"
 HONEST_FORWARDING = "every peer, observers too, draws the next holder by the declared law"
 

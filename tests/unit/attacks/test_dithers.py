@@ -44,7 +44,7 @@ def test_standard_errors_are_true(algorithm, graph, options):
     blur = 2.0**-10 * NOISE.sigma
     assert found.error[peers].min() >= blur * (1 - 1e-9)  # at best the dither of one message
     away = (found.values - released)[peers] / found.error[peers, None]
-    assert np.all((0.6 < (away**2).mean(axis=1)) & ((away**2).mean(axis=1) < 1.5))
+    assert np.all(((away**2).mean(axis=1) > 0.6) & ((away**2).mean(axis=1) < 1.5))
     assert np.abs(away).max() < 6.5
     score = found.score_noisy(released)
     assert score.recovered.tolist() == [u for u in peers.tolist() if found.reliable[u]]
@@ -123,7 +123,7 @@ def test_gradients_are_as_good_as_their_variance_says(graph, mixing, method, gam
     assert found.estimable.all()
     assert found.variance.max() > 2
     away = (found.values - true[found.peers]) / (noise.sigma * np.sqrt(found.variance))[:, None]
-    assert np.all((0.6 < (away**2).mean(axis=1)) & ((away**2).mean(axis=1) < 1.5))
+    assert np.all(((away**2).mean(axis=1) > 0.6) & ((away**2).mean(axis=1) < 1.5))
     assert np.abs(away).max() < 6.5
 
 
@@ -136,7 +136,7 @@ def test_gradients_out_of_the_sums_of_a_butterfly():
     away = (found.values[:2] - true[1:3]) / noise.sigma
     sums = found.values[2:].reshape(2, 3, WIDE).sum(axis=1) - true[3:].reshape(2, 3, WIDE).sum(axis=1)
     away = np.concatenate((away, sums / (noise.sigma * np.sqrt(3))))
-    assert np.all((0.6 < (away**2).mean(axis=1)) & ((away**2).mean(axis=1) < 1.5))
+    assert np.all(((away**2).mean(axis=1) > 0.6) & ((away**2).mean(axis=1) < 1.5))
 
 
 def test_dithers_in_a_covariance():
