@@ -13,7 +13,7 @@ from bruit.domains import counts, nonnegative, positive
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.accountants.gaussian import mu_of
-from bruit.privacy.accountants.rounding import USUAL, allowance
+from bruit.privacy.accountants.rounding import FARTHEST, USUAL, allowance
 
 Job = Literal["mean", "learning"]
 Protect = Literal["worst", "mean"]
@@ -75,8 +75,8 @@ class Question:
         if not (gamma <= 2 and 2 * gamma < min(asked)):
             raise PrivacyError(f"finite precision alone takes {2 * gamma:.2g} of epsilon, with {self.dim} number(s) in"
                                f" a message, and {min(asked):g} is asked for; plan fewer steps, or a larger epsilon")
-        caps = None if self.caps is None else self.caps - 2 * gamma
-        return replace(self, epsilon=self.epsilon - 2 * gamma, delta=delta, caps=caps)
+        caps = None if self.caps is None else np.minimum(self.caps, FARTHEST) - 2 * gamma
+        return replace(self, epsilon=min(self.epsilon, FARTHEST) - 2 * gamma, delta=delta, caps=caps)
 
     @property
     def mu(self) -> float:

@@ -128,6 +128,14 @@ class Charge:
         _, first, back = self._distinct()
         return np.array([self.profile(int(u)).epsilon(delta) for u in first])[back]
 
+    def largest(self, delta: float) -> float:
+        """The largest epsilon of all Gaussian entries: of every R, that of the largest loss; nan is left out."""
+        known = ~np.isnan(self.loss)
+        amounts, place = np.unique(self.rounded()[known], return_inverse=True)
+        most = np.zeros(len(amounts))
+        np.maximum.at(most, place, self.energy[known])
+        return float(rounded_epsilons(np.sqrt(most), amounts, delta).max(initial=0.0))
+
     def kinds(self) -> int:
         """How many different rows there are."""
         return len(np.unique(self.loss)) if self.counts is None else len(self._distinct()[1])
@@ -504,8 +512,9 @@ class Accountant:
         charge = _summed(phases)
         m = self._told(charge)
         known = _three(m)
-        most = float(charge.rounded().max(initial=0.0))
-        table = replace(charge, loss=np.array(known), rounding=most).epsilons(delta).tolist()
+        worst, most = charge.largest(delta), float(charge.rounded().max(initial=0.0))
+        others = replace(charge, loss=np.array(known[1:]), rounding=most).epsilons(delta)
+        table = [worst, *np.minimum(others, worst).tolist()]
         place = None if self.facts.n < 2 else tuple(int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))
         answers = [phase.answers[0] if place is None else phase.by(place) for phase in phases]
         titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
@@ -516,7 +525,7 @@ class Accountant:
             (table[0], table[1], table[2]), float(everybody.epsilon(delta)), everybody.loss,
             tuple(dict.fromkeys(h for answer in answers for h in answer.hypotheses)), refused,
         )  # fmt: skip
-        return Table(summary, m, "")
+        return Table(summary, m, "", charge.rounded())
 
     def _alike(self, everybody: Guarantee, delta: float, status: Status, refused: tuple[str, ...]) -> Summary:
         """Noise that is not Gaussian: every pair is charged as if everybody looked on."""
@@ -568,8 +577,10 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """All pairs of a run and their summary; `losses` is None where pairs have none of their own, for the `reason`."""
+    """All pairs of a run and their summary; `losses` is None where pairs have none of their own, for the `reason`.
+    `rounding` is R of every pair."""
 
     summary: Summary
     losses: Array | None  # (n, n)
     reason: str
+    rounding: Array | None = None  # (n, n)

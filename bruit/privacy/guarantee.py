@@ -162,6 +162,15 @@ def _refuse_shared(one: Guarantee, other: Guarantee) -> None:
                        " twice; chain them, each after= the one before")
 
 
+REALLY = "true of real numbers, not of what is sent"
+"""What a screen says beside an epsilon whose status is ideal."""
+
+
+def status_words(status: Status) -> str:
+    """The status as it stands beside an epsilon."""
+    return f"{status}: {REALLY}" if status == "ideal" else status
+
+
 class Epsilon(float):
     """A privacy loss that explains itself: `float(e)` is the number, `e.why()` the statement behind it."""
 
@@ -181,8 +190,9 @@ class Epsilon(float):
         about = self.guarantee
         measured = [f"loss {about.loss:.6g} in local-DP units"] if not math.isnan(about.loss) else []
         measured += [f"noise multiplier {about.noise_multiplier:.6g}"] if about.noise_multiplier else []
+        status = status_words(about.status)
         lines = [
-            f"epsilon = {float(self):.6g} at delta = {self.delta:g} ({about.level} level), {about.status}",
+            f"epsilon = {float(self):.6g} at delta = {self.delta:g} ({about.level} level), {status}",
             f"what {about.against} could have learned about {about.of}",
             f"by {about.theorem} ({about.spec})" + (": " + ", ".join(measured) if measured else ""),
         ]

@@ -68,7 +68,7 @@ def test_both_grow_above_one_half_as_the_formulas_say(relaxation):
 
 
 def test_what_is_sent_is_not_what_the_theorem_is_about():
-    """fp:FP-4: means of float duals are proven for real numbers only; with noise on the grid nothing but local DP is."""
+    """fp:FP-4: means of float duals are proven for real numbers only; with noise on the grid only local DP is."""
     ideal = facts_of(br.FederatedADMM(), star(10), 1.0, 4)
     assert ModelsTold(0).losses(ideal, (3,))[1] == pytest.approx(1.0)  # 8 others hide: 2 * 8 * (2 / 8)^2
     assert REAL in ModelsTold(0).check(ideal)
