@@ -1,4 +1,4 @@
-"""What linear gossip sends, against exact fractions: grids, dithers, roundings, sums of butterflies, ranges (fp:FP-1, 2).
+"""What linear gossip sends, against exact fractions: grids, dithers, roundings, sums, ranges (fp:FP-1, FP-2).
 
 `recorded` keeps the states a bulk run goes through; weights are the graph's own fractions, the account's weights.
 """
@@ -6,6 +6,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +19,6 @@ from bruit.attacks import own_dithers, starting_values
 from bruit.attacks.dithers import grid_of
 from bruit.discrete_normal import discrete_normals
 from bruit.graphs import butterfly, complete, erdos_renyi, path, ring, star
-from bruit.mechanisms.gaussian import WIDEST
 from bruit.privacy.events import GaussianEvent, Mask
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
@@ -99,7 +99,7 @@ def test_averaging(monkeypatch, graph, engine):
     assert bool(len(run.trace.faults.round)) == (engine is not None)
     assert np.array_equal(states[0].value, starting_values(run, task))
     rho = allowed(run, grid)
-    for t, (before, after) in enumerate(zip(states, states[1:], strict=False)):
+    for t, (before, after) in enumerate(pairwise(states)):
         expected = mixed(run.facts().at(t), cells(before.message, grid))
         assert farthest(cells(after.value, grid), expected) <= rho
     check_dithers(run, task, states, grid)
@@ -151,9 +151,9 @@ def test_gossip_sgd(monkeypatch, mixing, gamma, engine):
     grid = grid_of(run).spacing
     said = [cells(state.message, grid) for state in states]
     for t, after in enumerate(states[1:]):
-        factor = Fraction(gamma) if t % mixing else Fraction(1)
+        factor, heard = Fraction(gamma) if t % mixing else Fraction(1), mixed(run.facts().at(t), said[t])
         expected = [[factor * x + (1 - factor) * y for x, y in zip(now, old, strict=True)]
-                    for now, old in zip(mixed(run.facts().at(t), said[t]), said[max(0, t - 1)], strict=True)]  # fmt: skip
+                    for now, old in zip(heard, said[max(0, t - 1)], strict=True)]  # fmt: skip
         assert farthest(cells(after.model, grid), expected) <= allowed(run, grid, float(factor), 0.5)
     check_dithers(run, task, states, grid, 0.3)
     data = run.facts().data_lines()
@@ -189,7 +189,7 @@ def test_renoised(monkeypatch, engine):
     graph = erdos_renyi(7, c=1.5, seed=1)
     run, _, states = recorded(monkeypatch, br.Renoised(tau=0.2), graph, engine=engine)
     facts, grid, spoken = run.facts(), grid_of(run).spacing, 0
-    for t, (before, after) in enumerate(zip(states, states[1:], strict=False)):
+    for t, (before, after) in enumerate(pairwise(states)):
         now = facts.at(t)
         copies = {}
         start = before.spoken.start
