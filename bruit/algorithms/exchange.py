@@ -130,10 +130,9 @@ class Arithmetic:
     more: float = 0.0
 
     @property
-    def reach(self) -> float:
-        """How far numbers are from zero at most: releases add up to so much, and what peers may have begun with."""
-        begun = WIDEST * self.grid if self.home.warm else 0.0
-        return begun + self.home.reach(self.times, self.facts.data, self.facts.noise)
+    def begun(self) -> float:
+        """How large numbers may be that peers begin with, where they go on from an earlier protocol."""
+        return WIDEST * self.grid if self.home.warm else 0.0
 
     def check_begun(self, rows: Array) -> None:
         """Refuses models and messages to go on from that are too large for the grid."""
@@ -178,16 +177,17 @@ class Arithmetic:
 
     def form(self, memory: float = 1.0, copies: bool = False) -> OnGrid:
         """How messages lie on the grid, see `message_form`."""
-        return message_form(self.facts, self.home, self.times, self.gamma, self.more, memory, copies)
+        return message_form(self.facts, self.home, self.times, self.gamma, self.more, memory, copies, self.begun)
 
 
 def message_form(facts: Exchange, home: Gridded, times: float = 1.0, gamma: float = 1.0, more: float = 0.0,
-                 memory: float = 1.0, copies: bool = False) -> OnGrid:  # fmt: skip
+                 memory: float = 1.0, copies: bool = False, begun: float = 0.0) -> OnGrid:  # fmt: skip
     """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and
-    `copies` says that every copy of a message has a noise of its own."""
+    `copies` says that every copy of a message has a noise of its own. `begun` is how large numbers are that peers begin
+    with."""
     grid = home.grid(times, facts.data, facts.noise)
     size = max(1.0, 2 * gamma - 1) if gamma <= 2 else math.inf  # the coefficients of an update, added up in size
-    floats = (3 * facts.degree + 6) * 2.0**-53 * size * home.reach(times, facts.data, facts.noise)
+    floats = (3 * facts.degree + 6) * 2.0**-53 * size * (begun + home.reach(times, facts.data, facts.noise))
     slack = memory * (grid / 2 + floats) + (size / 2 + more) * grid
     return OnGrid(grid, times, slack, copies=facts.degree if copies else 1)
 
