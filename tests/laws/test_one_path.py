@@ -23,7 +23,6 @@ from bruit.privacy.network.consensus import Consensus
 from bruit.privacy.network.descent import FixedGradients
 from bruit.privacy.network.gopa import complete_theta
 from bruit.privacy.network.gossip import ExactGossip
-from bruit.privacy.network.group import group_guarantee_of
 from bruit.privacy.network.last_round import LastRound
 from bruit.tasks.task import Constants
 from bruit.testing import small_task
@@ -251,20 +250,9 @@ def test_a_child_of_an_algorithm_is_another_algorithm():
 # Groups.
 
 
-def test_groups_of_protocols_nobody_knows_are_refused():
-    """Pair averaging once got 0, proven, from the rows of plain averaging."""
-    for algorithm in (br.Gopa(), br.GossipSGD(), br.RingSum(), br.Renoised(), TwoSizes()):
-        with pytest.raises(PrivacyError, match="the loss of a group is known for averaging, chebyshev, pair-averaging"):
-            group_guarantee_of(made(algorithm, star(6)).facts(), [2, 3], 1)
-    for facts in (missed(br.Averaging(), star(6)).facts(), churned(br.Chebyshev(), star(6)).facts()):
-        with pytest.raises(PrivacyError, match=r"missed|links fail"):
-            group_guarantee_of(facts, [2, 3], 1)
-
-
 def test_groups_of_pair_averaging_are_those_of_its_meetings():
     run = rehearse(br.PairAveraging(br.Pairs(activations=40)), path(5), NOISE, 2, seed=1)
-    told = group_guarantee_of(run.facts(), [3, 4], 0)
-    assert told.loss == pytest.approx(run.guarantee([3, 4], 0).loss) == pytest.approx(2.0)
+    assert run.guarantee([3, 4], 0).loss == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("algorithm", [br.Averaging(), br.Chebyshev(), br.PairAveraging(), br.Renoised(), br.Gopa()],
