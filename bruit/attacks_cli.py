@@ -292,5 +292,8 @@ def _tell(answer: dict[str, Any]) -> None:
         say(f"values recovered to {answer['tolerance']:g}: {len(answer['recovered'])} true ones,"
             f" {len(answer['recovered_with_noise'])} with their noise (sigma {answer['sigma']:g}{blur});"
             f" residual {answer['residual']:.1e}")  # fmt: skip
+        blurred = len(exposed) - len(answer["seen_by"]) - len(answer["recovered_with_noise"])
+        if answer["dithered"] and blurred:
+            say(f"{blurred} more are determined, but dithers blur them by more than their own noise")
     say(f"threat: {'; '.join(f'{key}: {value}' for key, value in answer['taxonomy'].items())}")
     say(f"defence: {answer['defence']}")

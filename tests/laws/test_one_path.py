@@ -238,7 +238,8 @@ class Twice(br.Averaging):
     """A child of averaging that says something else."""
 
     def absorb(self, state, inbox, home):
-        return type(state)(2 * inbox.mix())
+        twice = 2 * inbox.mix()
+        return type(state)(twice, twice)
 
 
 def test_a_child_of_an_algorithm_is_another_algorithm():
@@ -248,6 +249,19 @@ def test_a_child_of_an_algorithm_is_another_algorithm():
 
 
 # Groups.
+
+
+def test_groups_of_protocols_nobody_knows_cost_no_less_than_their_members():
+    """Pair averaging once got 0, proven, from the rows of plain averaging."""
+    for algorithm in (br.Gopa(), br.GossipSGD(), br.RingSum(), br.Renoised(), TwoSizes(), br.PairAveraging()):
+        run = made(algorithm, star(6))
+        told = run.guarantee([2, 3], 1)
+        assert told.loss >= max(run.guarantee(u, 1).loss for u in (2, 3)) * (1 - 1e-9)
+        assert float(told.epsilon(DELTA)) >= max(float(run.epsilon(u, 1, DELTA)) for u in (2, 3))
+    for run in (missed(br.Averaging(), star(6)), churned(br.Chebyshev(), star(6))):
+        told = run.guarantee([2, 3], 1)
+        assert told.theorem.startswith("local DP")
+        assert told.loss == 2.0
 
 
 def test_groups_of_pair_averaging_are_those_of_its_meetings():
