@@ -40,7 +40,7 @@ def printed(mechanism, releases, delta):
 @pytest.mark.parametrize(("epsilon", "delta", "releases"), TARGETS)
 def test_calibrated_mechanisms(epsilon, delta, releases):
     clip = float(RNG.uniform(0.1, 3))
-    for mechanism in (Gaussian(clip=clip).calibrate(epsilon, delta, releases),
+    for mechanism in (Gaussian(clip=clip).calibrate(epsilon, delta, releases, dim=1),
                       RecordNoise((0.1, 0.3), 2).calibrate(epsilon, delta, releases)):  # fmt: skip
         assert max(printed(mechanism, releases, delta)) <= epsilon
         assert max(printed(mechanism, releases, delta)) > epsilon * (1 - 1e-9)
