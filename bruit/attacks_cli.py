@@ -251,18 +251,20 @@ def _values(run: Run, observers: list[int]) -> dict[str, Any]:
     """Carry the attack out: the run's trace again with these peers watched, since runs keep few views."""
     import numpy as np
 
-    from bruit.attacks import reconstruct, run_knowledge, starting_values
+    from bruit.attacks import own_dithers, reconstruct, run_knowledge, starting_values
 
     again, task = _watched(run, observers)
-    released = starting_values(run, task)
-    own = released[np.array(observers)]
-    found: Recovered = reconstruct(again.view(set(observers)), run_knowledge(again, observers), own)
-    true, noisy = found.score(task), found.score(released)
+    released, known = starting_values(run, task), run_knowledge(again, observers)
+    own, dithers = released[np.array(observers)], None if known.sent is None else own_dithers(again, task, observers)
+    found: Recovered = reconstruct(again.view(set(observers)), known, own, dithers)
+    true, noisy = found.score(task), found.score_noisy(released)
     return {
         "reliable": np.flatnonzero(found.reliable).tolist(), "residual": found.residual,
         "recovered": true.recovered.tolist(), "recovered_with_noise": noisy.recovered.tolist(),
         "largest_error": float(np.nanmax(true.errors)) if np.isfinite(true.errors).any() else None,
         "tolerance": true.tolerance, "sigma": 0.0 if run.privacy is None else run.privacy.sigma,
+        "dithered": known.sent is not None, "tolerance_with_noise": noisy.tolerance,
+        "errors": [float(found.error[u]) for u in found.prediction.peers],
     }  # fmt: skip
 
 
@@ -286,8 +288,12 @@ def _tell(answer: dict[str, Any]) -> None:
         for text in answer["first_relations"]:
             say(f"  {text}")
     if "recovered" in answer:
+        blur = f", to {answer['tolerance_with_noise']:.2g} for the dithers" if answer["dithered"] else ""
         say(f"values recovered to {answer['tolerance']:g}: {len(answer['recovered'])} true ones,"
-            f" {len(answer['recovered_with_noise'])} with their noise (sigma {answer['sigma']:g});"
+            f" {len(answer['recovered_with_noise'])} with their noise (sigma {answer['sigma']:g}{blur});"
             f" residual {answer['residual']:.1e}")  # fmt: skip
+        blurred = len(exposed) - len(answer["seen_by"]) - len(answer["recovered_with_noise"])
+        if answer["dithered"] and blurred:
+            say(f"{blurred} more are determined, but dithers blur them by more than their own noise")
     say(f"threat: {'; '.join(f'{key}: {value}' for key, value in answer['taxonomy'].items())}")
     say(f"defence: {answer['defence']}")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from bruit.network.address_book import AddressBook
     from bruit.privacy.spent_file import SpentFile
     from bruit.sites.average_terms import MeanTerms
-    from bruit.tasks.columns import Columns
     from bruit.verification.verify import Report
 
 AGAINST = "any one other peer that follows the protocol"
@@ -28,6 +27,7 @@ NOTHING_LEFT = 1e9  # an epsilon that stands for no protection in files that hol
 class Among:
     """One's own side of a mean among peers, as the command line has it."""
 
+    table: Path
     peers: Path
     identity: Path | None
     board: Path | None
@@ -39,12 +39,12 @@ class Among:
 
 
 def mean_among_peers(
-    columns: Columns, values: np.ndarray, terms: MeanTerms, asked: Among, confidence: float, quiet: bool, as_json: bool,
+    values: np.ndarray, terms: MeanTerms, asked: Among, confidence: float, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Take part, verify one's own copy of the board, and say what everybody now knows."""
     from bruit.network.address_book import AddressBook
     from bruit.privacy.binomial_profile import BinomialProfile
-    from bruit.privacy.spent_file import SpentFile
+    from bruit.privacy.spent_file import SpentFile, beside
     from bruit.sites.averaging import Seat, average, seat_of
 
     if asked.identity is None or asked.board is None:
@@ -54,7 +54,7 @@ def mean_among_peers(
     me = seat_of(asked.identity, book)
     agreement = terms.agreement(book)
     _refuse_blind(terms, len(book.entries))
-    kept = SpentFile(Path(f"{columns.file}.spent.json"), math.inf if asked.limit is None else asked.limit)
+    kept = beside(asked.table, asked.limit)
 
     def tell(stage: str) -> None:
         if not (quiet or as_json):
@@ -71,7 +71,8 @@ def mean_among_peers(
         kept.write(price, statistic=agreement.title, delta=terms.delta)
         paid.append(price)
 
-    seat = Seat(asked.identity, book, me, terms.value(values, me), asked.board, asked.patience, pay, tell)
+    seat = Seat(asked.identity, book, me, terms.value(values, me), asked.board, asked.patience, tell,
+                spend=pay)  # fmt: skip
     try:
         report = average(seat, agreement)
     except BruitError:
@@ -115,14 +116,12 @@ def _refuse_blind(terms: MeanTerms, peers: int) -> None:
 
 def _say(report: Report, terms: MeanTerms, book: AddressBook, board: Path, confidence: float, as_json: bool,
          spent: float) -> None:  # fmt: skip
-    from scipy.special import ndtri
-
     names = [entry.name for entry in book.entries]
     if not report.accepted:
         told = "; ".join(found.text for found in report.findings)
         raise ConfigError(f"there is no mean that can be believed: {told}. The evidence is in {board}")
     value, error = terms.mean(report), terms.error(len(names), report.online)
-    reach = float(ndtri(0.5 + confidence / 2)) * error
+    reach = terms.half_width(len(names), report.online, confidence)
     stayed, left = [names[u] for u in report.online], [n for u, n in enumerate(names) if u not in report.online]
     about = {
         "mean": value, "interval": [value - reach, value + reach], "confidence": confidence, "error": error,

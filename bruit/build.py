@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
 from bruit.entrance import PAIRS, check_answers, check_graph, check_schedule
 from bruit.errors import ConfigError
-from bruit.experiment import rehearse, run
+from bruit.experiment import calibrated, rehearse, run
 from bruit.fixed_points.consensus_admm import Consensus, task_prox
 from bruit.fixed_points.contraction import measured_contraction
 from bruit.graphs import Graph, GraphSequence
@@ -265,6 +266,9 @@ SIZES = {
 def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int,
                   seed: int, dim: int = 1) -> Mechanism:  # fmt: skip
     """The mechanism for values of `dim` numbers; for a target epsilon the least noise, given how often one releases."""
+    if section.arithmetic != "grid" and section.mechanism != "gaussian":
+        raise ConfigError(f"arithmetic is a choice of gaussian noise, found {section.mechanism}, whose noise is exactly"
+                          " discrete already; leave privacy.arithmetic out")  # fmt: skip
     given = [key for key in ("sigma", "scale", "gamma", "epsilon") if getattr(section, key) is not None]
     allowed = SIZES[section.mechanism]
     if len(given) != 1 or given[0] not in allowed:
@@ -274,22 +278,29 @@ def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Gra
     if section.gamma is not None:
         return RandomizedResponse(dim, section.gamma)
     if section.sigma is not None:
-        kind = Gaussian if section.mechanism == "gaussian" else DiscreteGaussian
-        return kind(clip=section.clip, sigma=section.sigma)
+        if section.mechanism == "gaussian":
+            return Gaussian(clip=section.clip, sigma=section.sigma, arithmetic=section.arithmetic)
+        return DiscreteGaussian(clip=section.clip, sigma=section.sigma)
     if section.scale is not None:
         return Laplace(clip=section.clip, scale=section.scale)
-    epsilon, count = float(section.epsilon or 0.0), releases(algorithm, graph, steps, seed)
+    epsilon = float(section.epsilon or 0.0)
+    if section.mechanism == "gaussian":
+        noise = Gaussian(clip=section.clip, arithmetic=section.arithmetic)
+        return calibrated(noise, epsilon, section.delta, dim, partial(_rehearsed, algorithm, graph, steps, seed),
+                          partial(_counted, algorithm, steps))  # fmt: skip
+    count = _counted(algorithm, steps, _rehearsed(algorithm, graph, steps, seed, Gaussian(clip=1.0, sigma=1.0)))
     if section.mechanism == "randomized-response":
         return RandomizedResponse.of(dim, epsilon / count)  # answers compose by adding up
-    if section.mechanism == "laplace":
-        return Laplace(clip=section.clip).calibrate(epsilon, count)
-    return Gaussian(clip=section.clip).calibrate(epsilon, section.delta, count)
+    return Laplace(clip=section.clip).calibrate(epsilon, count)
 
 
-def releases(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, seed: int) -> int:
+def _rehearsed(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, seed: int, noise: Mechanism) -> Run:
+    return rehearse(algorithm, graph, noise, steps, seed)
+
+
+def _counted(algorithm: Algorithm[Any], steps: int, rehearsal: Run) -> int:
     """How often the busiest peer releases, counted by running the algorithm on blank data; for federated ADMM with the
     server's noise, how many models it makes, each of which costs everybody one release."""
     if isinstance(algorithm, FederatedADMM) and algorithm.noise == "server":
         return max(1, steps // 2)
-    counted = rehearse(algorithm, graph, Gaussian(clip=1.0, sigma=1.0), steps, seed).facts().releases()
-    return max(1, int(np.max(counted)))
+    return max(1, int(rehearsal.facts().releases().max(initial=0)))

@@ -154,7 +154,7 @@ def epsilon(
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
     sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
     smoothness: Annotated[float | None, typer.Option(help="Declare convex losses this smooth (walks).")] = None,
-    dim: Annotated[int, typer.Option(min=1, help="Length of the model (walks charge the noise's lattice).")] = 1,
+    dim: Annotated[int, typer.Option(min=1, help="Length of the model: rounding is charged for every number.")] = 1,
     of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
     seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
     delta: Delta = 1e-6,

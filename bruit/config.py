@@ -70,6 +70,14 @@ class PrivacySection(Section):
     gamma: float | None = Field(None, gt=0, lt=1)
     epsilon: float | None = Field(None, gt=0)
     delta: float = Field(1e-6, gt=0, lt=1)
+    arithmetic: Literal["grid", "ideal"] = "grid"
+
+
+GONE = {
+    "privacy.lattice": "noise lies on a grid that follows from its size; leave the line out, or write"
+                       ' arithmetic = "ideal" for real numbers, which is for simulations only',
+}  # fmt: skip
+"""Keys of older files, and what to write instead."""
 
 
 class EngineSection(Section):
@@ -144,6 +152,8 @@ def _explain(problem: dict[str, Any], text: str, where: str) -> str:
     place = f"{where}:{line}" if line else where
     key = ".".join(path)
     if problem["type"] == "extra_forbidden":
+        if key in GONE:
+            return f"{place}: {key!r} is gone: {GONE[key]}"
         known = _keys(path[:-1])
         near = get_close_matches(path[-1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"

@@ -133,7 +133,7 @@ def _stream(dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], cou
 
 
 def sample(words: Iterator[int], table: Histogram) -> int:
-    """One number, every decision in integers: what the compiled path does, word for word."""
+    """One number, what is not sure decided in integers: what the compiled path does, word for word."""
     p, q = table.s.as_integer_ratio()
     while True:
         first, second = next(words), next(words)
@@ -146,6 +146,8 @@ def sample(words: Iterator[int], table: Histogram) -> int:
         negative, head = second >> table.shift & 1, second >> table.shift + 1
         if negative and x == 0:
             continue
+        if j < BLOCKS and head < table.sure[j]:
+            return -x if negative else x
         factor, height = (table.unit, int(table.heights[j])) if j < BLOCKS else (table.unit << _depth(j), 1)
         if below_exponential(head, table.bits, factor, (x * q) ** 2, 2 * p * p, words, height):
             return -x if negative else x
@@ -158,8 +160,8 @@ def _depth(j: int) -> int:
 
 
 def _far(word: int, words: Iterator[int]) -> int | None:
-    """A block j beyond the table with the chance 2**-a_j, or None: `word` and 34 bits of the next one are zero with the
-    chance 2**-98; then the zeros before the first one count pairs of blocks, and one bit more chooses of the two."""
+    """A block j beyond the table with the chance 2**-a_j, or None: `word` and 34 bits of the next are zero in 2**-98 of
+    all cases; then the zeros before the first one count pairs of blocks, and one bit more chooses of the two."""
     if word or (second := next(words)) >> 30:
         return None
     bits = chain(_bits(second, 30), chain.from_iterable(_bits(more, 64) for more in words))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal, cast
@@ -19,7 +20,7 @@ from bruit.engines.engine import Engine, Job, Progress
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
-from bruit.mechanisms import Mechanism
+from bruit.mechanisms import Gaussian, Mechanism
 from bruit.noise_keys import noise_of
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
@@ -79,7 +80,8 @@ def run(
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
     source = noise_source(algorithm, graph, privacy, steps, seed, after, carried, None if rehearsal else task)
-    door = TaskDoor(task, privacy, noise_of(source, seed), ledger, phase, models=models, public=dice)
+    door = TaskDoor(task, privacy, noise_of(source, seed), ledger, phase, models=models, public=dice,
+                    resumed=carried == "state")  # fmt: skip
     job = Job(
         algorithm, graph, door, dice, steps, ledger, watched, task.evaluate, every, progress, given,
         deepcopy(after.twinned()) if after is not None and carried == "state" else None,  # engines write in place
@@ -178,3 +180,21 @@ def rehearse(
     blank = Mean(np.zeros((graph.n, dim)))
     planned = run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0)
     return replace(planned, noise=frozenset())  # a plan speaks of no draws in particular
+
+
+def calibrated(noise: Gaussian, epsilon: float, delta: float, dim: int, rehearsal: Callable[[Gaussian], Run],
+               count: Callable[[Run], int] | None = None) -> Gaussian:  # fmt: skip
+    """The least noise for which what a run sends is (epsilon, delta)-DP against everybody, rounding included.
+
+    `rehearsal` runs the protocol on rows of one number; what it draws has the R of a row of `dim` numbers, divided by
+    at least dim. It is rehearsed with the noise of a single release, which is not above the answer. R falls as noise
+    grows, but for the rounding of the grid to a power of two, which may double the grid: 4 R covers the answer. `count`
+    tells how often the busiest peer releases, if the ledger does not.
+    """
+    least = noise.calibrate(epsilon, delta, 1, dim)
+    tried = rehearsal(least)
+    facts = tried.facts()
+    releases = int(facts.releases().max(initial=0)) if count is None else count(tried)
+    whole = facts.all_rounding()
+    amount = whole if whole < math.inf else float(facts.own_rounding().max(initial=0.0))  # else only local DP is said
+    return noise.calibrate_pair(epsilon, delta, float(max(1, releases)), dim, 4 * dim * amount)

@@ -18,6 +18,7 @@ from bruit.tables_cli import (
     Clip,
     Confidence,
     Epsilon,
+    Limit,
     MeanDelta,
     Rehearse,
     Table,
@@ -25,6 +26,7 @@ from bruit.tables_cli import (
     dice,
     existing,
     mean_protocol,
+    pay,
     privacy,
     too_few,
 )
@@ -70,7 +72,9 @@ def ldp_report(
     positive: Annotated[str | None, typer.Option(help="Scores: the positive label; left out, labels are 0, 1.")] = None,
     levels: Annotated[int | None, typer.Option(help="Scores: 2**levels bins, for all holders; left out: 6.")] = None,
     clip: Clip = False,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="Write reports in random order (scores: always).")] = False,
+    keep_order: Annotated[bool, typer.Option("--keep-order", help="Places are public: write reports in the order of "
+                                                                  "the rows; left out: shuffled.")] = False,
+    limit: Limit = None,
     seed: Rehearse = None,
     as_json: Json = False,
 ) -> None:
@@ -87,29 +91,34 @@ def ldp_report(
     asked = _Asked(column, epsilon, low, high, clip, seed)
     columns = read_csv(existing(table))
     if label is not None:
-        if domain is not None or protocol is not None or delta is not None:
-            raise ConfigError("scores with labels are reported as one bit each; leave --domain, --protocol and --delta "
-                              "out")
+        if domain is not None or protocol is not None or delta is not None or keep_order:
+            raise ConfigError("scores with labels are reported as one bit each, in random order; leave --domain, "
+                              "--protocol, --delta and --keep-order out")
         reports, bits = _scores(columns, asked, label, positive, levels), 1.0
     elif positive is not None or levels is not None:
         raise ConfigError("--positive and --levels are about scores with labels; name their column with --label")
     else:
-        reports, bits = _values(columns, asked, domain, protocol, delta, shuffle)
+        reports, bits = _values(columns, asked, domain, protocol, delta, keep_order)
+    spent = float(reports.protocol.get("delta", 0.0))
+    paid = pay(table, limit, f"report on {column}", epsilon, spent, seed)
     save_reports(reports, out)
     about = {"written": str(out), "reports": len(reports), "protocol": reports.protocol["kind"], "epsilon": epsilon,
-             "delta": reports.protocol.get("delta", 0.0), "level": "user", "against": AGAINST, "bits_per_user": bits,
-             "protects": PROTECTS if label is not None else column, "rehearsal": seed is not None}
+             "delta": spent, "level": "user", "against": AGAINST, "bits_per_user": bits,
+             "protects": PROTECTS if label is not None else column, "rehearsal": seed is not None,
+             "order": "of the rows" if keep_order else "random", "recorded": paid.record or None}  # fmt: skip
     if as_json:
         emit_json(about)
         return
     say(f"wrote {len(reports)} reports ({about['protocol']}, {bits:g} bit{'' if bits == 1 else 's'} each) to {out}")
     if label is not None:
         say("  labels are public and written beside the bits; send the file to whoever pools it")
-    privacy(epsilon, about["delta"], seed)
+    say("  in the order of the rows: whoever knows the table's order knows whose report is whose" if keep_order else
+        "  in random order: the place of a report says nothing")
+    privacy(epsilon, spent, seed, paid)
 
 
 def _values(
-    columns: Columns, asked: _Asked, domain: str | None, protocol: str | None, delta: float | None, shuffle: bool
+    columns: Columns, asked: _Asked, domain: str | None, protocol: str | None, delta: float | None, keep_order: bool
 ) -> tuple[Reports, float]:
     """Reports on values of a domain, or on numbers between two ends; and their size in bits."""
     if (domain is None) == (asked.low is None or asked.high is None):
@@ -125,10 +134,10 @@ def _values(
         chosen = mean_protocol(asked.low or 0.0, asked.high or 0.0, asked.epsilon, delta, protocol)
         values = column_of_numbers(columns, asked.column)
         values = np.clip(values, chosen.low, chosen.high) if asked.clip else values
-    if not shuffle:
+    if keep_order:
         _refuse_sorted(values, columns.file, asked.column)
     thrown = dice(asked.seed, chosen, values)
-    reports = chosen.report(_shuffled(values, thrown) if shuffle else values, thrown)
+    reports = chosen.report(values if keep_order else _shuffled(values, thrown), thrown)
     return replace(reports, labels=names), chosen.bits()
 
 
@@ -273,7 +282,7 @@ def _refuse_sorted(values: Any, file: str, column: str) -> None:
     steps = np.diff(values)
     if len(values) >= SORTED and steps.any() and ((steps >= 0).all() or (steps <= 0).all()):
         raise ConfigError(f"{file} is sorted by {column!r}, so that the place of a report would tell the value behind "
-                          "it; give --shuffle")
+                          "it; leave --keep-order out")
 
 
 def _shuffled(values: Any, thrown: Dice) -> Any:

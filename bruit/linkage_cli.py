@@ -146,10 +146,11 @@ def _answer(first: list[Reports], success: float, confidence: float) -> dict[str
     n, right = len(first[0]), round(success * len(first[0]))
     spent = sum(protocol.epsilon for protocol in protocols)
     pure = all(protocol.kind != "gaussian" for protocol in protocols)
+    # Mistakes are swaps: who is matched wrongly takes another one's place. Two users count as one trial.
     by_chance = 1.0 / math.factorial(min(right, 170))  # E[C(matches, k)] = 1 / k! in a random order
     return {
         "users": n, "attributes": len(first), "protocols": [protocol.kind for protocol in protocols], "right": right,
-        "success": success, "interval": list(rate_interval(right, n, confidence)), "confidence": confidence,
+        "success": success, "interval": list(rate_interval(right / 2, n / 2, confidence)), "confidence": confidence,
         "chance": 1 / n, "p_value": by_chance, "beats_chance": by_chance < 1 - confidence,
         "epsilon_per_report": spent, "epsilon_together": 2 * spent, "level": "user",
         "limit": most_right(n, spent) if pure else None,

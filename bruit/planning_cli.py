@@ -69,18 +69,27 @@ def plan(
     _show(found.to_dict(), quiet)
 
 
+def _up(noise: float) -> str:
+    from bruit.planning.option import rounded_up
+
+    return rounded_up(noise, 6)
+
+
 def _show(about: dict[str, Any], quiet: bool) -> None:
     name, error = _predicted(about)
     most = "at most " if about["predicted"]["upper_bound"] else ""
     much = "no Gaussian noise"
     if about["noise_multiplier"] is not None:
-        much = f"noise multiplier {about['noise_multiplier']:.4f} (sigma {about['sigma']:.4g})"
+        much = f"noise multiplier {_up(about['noise_multiplier'])} (sigma {_up(about['sigma'])})"
     say(f"{about['protocol']} on {about['graph']}: {much}, {about['status']}")
     say(f"  {about['claim']}")
     say(f"  by {about['theorem']} ({about['spec']}); trusting: {about['trust']}")
     say(f"  predicted {name}: {most}{error:.4g}  ({about['predicted']['statement']})")
     say(f"  {about['steps']} steps, {about['messages_per_peer']:g} messages and {about['bytes_per_peer']:g} bytes per"
         " peer")  # fmt: skip
+    if about["finite_precision"]:
+        say(f"  finite precision is inside: it takes {about['finite_precision']:.1e} of epsilon, with {about['dim']}"
+            f" number{'s' * (about['dim'] > 1)} in a message")  # fmt: skip
     for note in about["notes"]:
         say(f"  note: {note}")
     if quiet:
@@ -91,7 +100,7 @@ def _show(about: dict[str, Any], quiet: bool) -> None:
     for column in ("protocol", "graph", "noise multiplier", name, "messages per peer", "status", "trust"):
         table.add_column(column)
     for row in about["alternatives"]:
-        noise = "-" if row["noise_multiplier"] is None else f"{row['noise_multiplier']:.4f}"
+        noise = "-" if row["noise_multiplier"] is None else _up(row["noise_multiplier"])
         table.add_row(row["protocol"], row["graph"], noise, f"{_predicted(row)[1]:.4g}",
                       f"{row['messages_per_peer']:g}", row["status"], row["trust"])  # fmt: skip
     out.print(table)
@@ -115,7 +124,7 @@ def _trust(path: Path, epsilon: float, delta: float, peers: int | None, save: Pa
     about = {
         "peers": len(caps), "edges": found.graph.edges().tolist(), "steps": found.steps,
         "noise_multipliers": found.multipliers.tolist(), "noise_multiplier": float(found.multipliers.max()),
-        "status": "proven", "delta": delta, "level": "user", "tightest": slack,
+        "status": "ideal", "delta": delta, "level": "user", "tightest": slack,
         "predicted": {"error_of_the_mean": found.error, "upper_bound": False,
                       "statement": "gossip:LG-1: sqrt(sum z_u^2) / n, once mixed"},
         "alternatives": [
@@ -133,7 +142,9 @@ def _trust(path: Path, epsilon: float, delta: float, peers: int | None, save: Pa
         return
     say(f"{len(about['edges'])} links among {len(caps)} peers, {found.steps} rounds of gossip; every cap holds"
         f" (the tightest pair uses {100 * slack:.1f} % of its epsilon), user level, delta = {delta:g}")  # fmt: skip
+    say("  ideal, true of real numbers and not of what is sent: no algorithm here runs noises of different sizes on a"
+        " grid, and a run of them is charged as local DP")  # fmt: skip
     for u, z in enumerate(found.multipliers.tolist()):
-        say(f"  peer {u}: noise multiplier {z:.4f}, talks to {', '.join(map(str, found.graph.neighbors(u).tolist()))}")
+        say(f"  peer {u}: noise multiplier {_up(z)}, talks to {', '.join(map(str, found.graph.neighbors(u).tolist()))}")
     say(f"error of the mean {found.error:.4g}; local DP with a noise per peer {found.local_error:.4g},"
         f" with one noise for all {found.equal_error:.4g}")  # fmt: skip

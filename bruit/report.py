@@ -12,6 +12,7 @@ from rich.table import Table
 from bruit.communication import communication
 from bruit.expected import Expectation, expected
 from bruit.privacy.account import Summary
+from bruit.privacy.guarantee import status_words
 from bruit.result import Run
 
 SOURCES = {"private rows": "[yellow]from private rows[/yellow]", "public rows": "from public rows", "agreed": "agreed"}
@@ -24,7 +25,8 @@ def headline(run: Run) -> str:
     if run.privacy is not None and run.privacy.gamma > 0:
         noise = f"with randomized response, a uniform answer with chance {run.privacy.gamma:.4g}"
     elif run.privacy is not None:
-        noise = f"with {type(run.privacy).__name__} noise, sigma {run.privacy.sigma:.4g}"
+        ideal = ", in ideal arithmetic" if run.privacy.arithmetic == "ideal" else ""
+        noise = f"with {type(run.privacy).__name__} noise, sigma {run.privacy.sigma:.4g}{ideal}"
     data = run.task.get("data")
     data = data.get("name", "data") if isinstance(data, dict) else str(run.task.get("task", "blank data"))
     what = f"{run.algorithm.name()} for {run.steps} {run.algorithm.schedule.unit}"
@@ -52,10 +54,11 @@ def scores_table(run: Run) -> Table | None:
 def privacy_table(summary: Summary) -> Table:
     """Worst, typical and mean pair beside local DP, with delta and level in the title."""
     title = f"what could one peer have learned about another? (delta = {summary.delta:g}, {summary.level} level)"
-    table = Table(title=title, title_justify="left")
+    caption = status_words(summary.status) if summary.status == "ideal" else None
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     table.add_column("pair")
     table.add_column("loss (local DP release = 1)", justify="right")
-    table.add_column("epsilon", justify="right")
+    table.add_column("epsilon, ideal" if caption else "epsilon", justify="right")
     names = ("worst pair", "typical pair (median)", "mean over pairs (a summary, protects nobody)")
     for name, loss, epsilon in zip(names, summary.losses, summary.epsilons, strict=True):
         table.add_row(name, f"{loss:.4g}", f"{epsilon:.4g}")
@@ -65,7 +68,8 @@ def privacy_table(summary: Summary) -> Table:
 
 def privacy_notes(summary: Summary) -> str:
     """Status, theorem and hypotheses."""
-    lines = [f"[bold]{summary.status}[/bold]: {escape(summary.theorem)} ({escape(summary.spec)})"]
+    word, _, more = status_words(summary.status).partition(": ")
+    lines = [f"[bold]{word}[/bold]{more and ', ' + more}: {escape(summary.theorem)} ({escape(summary.spec)})"]
     lines += [f"  {escape(str(hypothesis))}" for hypothesis in summary.hypotheses]
     lines += [f"  [yellow]{escape(reason)}[/yellow]" for reason in summary.refused]
     return "\n".join(lines)
@@ -138,7 +142,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     worst, typical, mean = summary.losses
     epsilon_worst, epsilon_typical, epsilon_mean = summary.epsilons
     return {
-        "status": summary.status, "theorem": summary.theorem, "spec": summary.spec, "level": summary.level,
+        "status": summary.status, "status_in_words": status_words(summary.status), "theorem": summary.theorem,
+        "spec": summary.spec, "level": summary.level,
         "delta": summary.delta, "noise_multiplier": summary.noise_multiplier,
         "worst": {"loss": worst, "epsilon": epsilon_worst}, "typical": {"loss": typical, "epsilon": epsilon_typical},
         "mean": {"loss": mean, "epsilon": epsilon_mean},

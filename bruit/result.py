@@ -252,8 +252,9 @@ def noise_source(
 
 def _plain(public: Any) -> dict[str, Any]:
     """The public facts an algorithm prepared, as plain data."""
-    facts = public._asdict() if isinstance(public, tuple) and hasattr(public, "_asdict") else {}
-    return {name: np.asarray(value).tolist() for name, value in facts.items()}
+    facts = public._asdict() if hasattr(public, "_asdict") else {}
+    return {name: _plain(value) if hasattr(value, "_asdict") else np.asarray(value).tolist()
+            for name, value in facts.items()}  # fmt: skip
 
 
 def _swap(draft: Path, target: Path) -> None:

@@ -19,6 +19,7 @@ from bruit.tables_cli import (
     Confidence,
     Epsilon,
     High,
+    Limit,
     Low,
     MeanDelta,
     Positive,
@@ -28,6 +29,7 @@ from bruit.tables_cli import (
     dice,
     existing,
     mean_protocol,
+    pay,
     privacy,
     too_few,
 )
@@ -56,7 +58,7 @@ def auc(
     identity: Annotated[Path | None, typer.Option(help="Two holders: folder of one's own keys.")] = None,
     partner: Annotated[Path | None, typer.Option(help="Two holders: the other one's public.toml.")] = None,
     rounds: Annotated[int, typer.Option(help="Two holders: pairs that each row takes part in.")] = 1,
-    limit: Annotated[float | None, typer.Option(help="Two holders: the most that all questions may cost.")] = None,
+    limit: Limit = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -70,14 +72,14 @@ def auc(
     from bruit.tasks.columns import read_csv
 
     columns = read_csv(existing(table))
-    if any(option is not None for option in (listen, call, identity, partner, limit)) or rounds != 1:
+    if any(option is not None for option in (listen, call, identity, partner)) or rounds != 1:
         from bruit.two_party_cli import Holders, auc_of_two_tables, labels_of
 
         if clip or levels is not None or seed is not None:
             raise ConfigError("two holders compare scores as they are, with noise that neither knows: leave --clip, "
                               "--levels and --seed out")
-        auc_of_two_tables(columns, column_of_numbers(columns, score), labels_of(columns, label, positive), epsilon,
-                          Holders(listen, call, identity, partner, rounds, limit), confidence, quiet, as_json)
+        auc_of_two_tables(column_of_numbers(columns, score), labels_of(columns, label, positive), epsilon,
+                          Holders(table, listen, call, identity, partner, rounds, limit), confidence, quiet, as_json)
         return
     scores, labels = column_of_numbers(columns, score), _labels(columns, label, positive)
     up, down = (len(part) for part in two_classes(scores, labels))
@@ -85,19 +87,20 @@ def auc(
     asked = PrivateAuc(depth, epsilon, ties="half")
     _refuse_blind_auc(up, down, asked)
     bins = bins_of(np.clip(scores, low, high) if clip else scores, 1 << depth, low, high)
+    paid = pay(table, limit, f"auc of {score} by {label}", epsilon, 0.0, seed)
     found = asked.estimate(asked.report(bins, dice(seed, asked, bins)), labels, confidence=confidence)
     about = {
         "auc": found.value, "interval": [found.low, found.high], "confidence": confidence, "error": found.error,
         "raw": found.raw, "epsilon": epsilon, "delta": 0.0, "level": "user", "against": AGAINST, "bits_per_user": 1,
         "users": up + down, "positives": up, "negatives": down, "bins": 1 << depth, "protects": "scores, not labels",
-        "rehearsal": seed is not None,
+        "rehearsal": seed is not None, "recorded": paid.record or None,
     }
     if as_json:
         emit_json(about)
         return
     say(f"AUC {found.value:.4f}, between {found.low:.4f} and {found.high:.4f} ({100 * confidence:g} % interval)")
     say(f"  {up} positive and {down} negative users, one bit each, {1 << depth} bins of scores; labels are public")
-    privacy(epsilon, 0.0, seed)
+    privacy(epsilon, 0.0, seed, paid)
 
 
 def mean(
@@ -118,7 +121,7 @@ def mean(
     organizer: Annotated[int, typer.Option(help="With --peers: who serves the board.")] = 0,
     dropouts: Annotated[int, typer.Option(help="With --peers: how many may leave on the way.")] = 0,
     patience: Annotated[float, typer.Option(help="With --peers: seconds for which a list stays open.")] = 60.0,
-    limit: Annotated[float | None, typer.Option(help="With --peers: what all questions may cost a row.")] = None,
+    limit: Limit = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -127,6 +130,7 @@ def mean(
 
     Example: bruit mean values.csv --column x --low 0 --high 1 --epsilon 1
     """
+    from bruit.local_dp.protocol import check_range
     from bruit.tasks.columns import read_csv
 
     if peers is not None:
@@ -134,30 +138,30 @@ def mean(
 
         if seed is not None:
             raise ConfigError("an average among real peers cannot be rehearsed from a seed; leave --seed out")
-        asked = Among(peers, identity, board, rows, organizer, dropouts, patience, limit)
+        asked = Among(table, peers, identity, board, rows, organizer, dropouts, patience, limit)
         columns = read_csv(existing(table))
         numbers = column_of_numbers(columns, column)
         terms = terms_of(column, low, high, epsilon, delta, asked)
-        mean_among_peers(columns, np.clip(numbers, low, high) if clip else numbers, terms, asked, confidence, quiet,
-                         as_json)  # fmt: skip
+        mean_among_peers(np.clip(numbers, low, high) if clip else numbers, terms, asked, confidence, quiet, as_json)
         return
     protocol = mean_protocol(low, high, epsilon, delta)
     values = column_of_numbers(read_csv(existing(table)), column)
     _refuse_blind_mean(protocol, len(values))
-    values = np.clip(values, low, high) if clip else values
+    values = check_range(np.clip(values, low, high) if clip else values, low, high)
+    paid = pay(table, limit, f"mean of {column}", epsilon, delta or 0.0, seed)
     found = protocol.estimate(protocol.report(values, dice(seed, protocol, values)), confidence)
     about = {
         "mean": found.value, "interval": [found.low, found.high], "confidence": confidence, "error": found.error,
         "epsilon": epsilon, "delta": delta or 0.0, "level": "user", "against": AGAINST,
         "bits_per_user": protocol.bits(), "users": found.reports, "protocol": protocol.kind,
-        "rehearsal": seed is not None,
+        "rehearsal": seed is not None, "recorded": paid.record or None,
     }
     if as_json:
         emit_json(about)
         return
     say(f"mean {found.value:.6g}, between {found.low:.6g} and {found.high:.6g} ({100 * confidence:g} % interval)")
     say(f"  {found.reports} users, {protocol.kind} noise, standard error {found.error:.4g}")
-    privacy(epsilon, delta or 0.0, seed)
+    privacy(epsilon, delta or 0.0, seed, paid)
 
 
 def _labels(columns: Columns, name: str, positive: str | None) -> Array:

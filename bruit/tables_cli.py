@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -25,14 +25,38 @@ Clip = Annotated[bool, typer.Option("--clip", help="Move values outside of low..
 Confidence = Annotated[float, typer.Option(help="How sure the interval is.")]
 Rehearse = Annotated[int | None, typer.Option("--seed", help="Replayable dice, for data one may lose: not private.")]
 Positive = Annotated[str | None, typer.Option(help="Which label is the positive class; left out: 1, or the larger.")]
+Limit = Annotated[float | None, typer.Option(help="What all questions about this table may cost a user; the record is "
+                                                  "TABLE.spent.json.")]  # fmt: skip
 MeanDelta = Annotated[float | None, typer.Option(help="Gaussian noise with this delta instead of Laplace noise.")]
 
 
-def privacy(epsilon: float, delta: float, seed: int | None) -> None:
-    """Say what each user pays, and to whom."""
+def privacy(epsilon: float, delta: float, seed: int | None, paid: Paid | None = None) -> None:
+    """Say what each user pays, and to whom, and what was written down."""
     say(f"  each user: epsilon = {epsilon:g}, delta = {delta:g}, user level, against {AGAINST}")
+    if paid is not None and paid.record:
+        say(f"  the users of this table have paid epsilon = {paid.total:g} in all, recorded in {paid.record}")
     if seed is not None:
         say("  a rehearsal: whoever knows the seed can undo the noise; leave --seed out for data that matter")
+
+
+class Paid(NamedTuple):
+    """Where a question was written down, and what the rows have paid in all; no record: a rehearsal."""
+
+    record: str
+    total: float
+
+
+def pay(table: Path, limit: float | None, statistic: str, epsilon: float, delta: float, seed: int | None) -> Paid:
+    """Write a question down before anything about the rows leaves, or refuse it; a rehearsal is not written down."""
+    from bruit.privacy.spent_file import beside, total
+
+    record = beside(table, limit)
+    if seed is None:
+        record.write(epsilon, statistic=statistic, delta=delta)
+        return Paid(str(record.path), total(record.lines()))
+    if limit is not None:
+        raise ConfigError("a rehearsal from a --seed hides nothing and is not written down; leave --limit out")
+    return Paid("", 0.0)
 
 
 def dice(seed: int | None, *hides: object) -> Dice:

@@ -5,7 +5,6 @@ Each of some random pairs (a positive row, a negative row) shows one randomized 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ AGAINST = "the other holder and whoever it tells (semi-honest two-party computat
 class Holders:
     """One's own side of a question to two tables: exactly one of listen and call is an address."""
 
+    table: Path
     listen: str | None
     call: str | None
     identity: Path | None
@@ -37,10 +37,11 @@ class Holders:
 
 
 def auc_of_two_tables(
-    columns: Columns, scores: Array, labels: Array, epsilon: float, holders: Holders, confidence: float,
+    scores: Array, labels: Array, epsilon: float, holders: Holders, confidence: float,
     quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Ask the other holder, and print what both find."""
+    from bruit.privacy.spent_file import beside
     from bruit.two_party import Parties, Question, Spending, ask, connect, listen, rows_of
 
     if (holders.listen is None) == (holders.call is None):
@@ -51,8 +52,8 @@ def auc_of_two_tables(
     question = Question("auc", epsilon, holders.rounds)
     rows = rows_of(question, scores, labels)
     parties = Parties(holders.identity, holders.partner)
-    kept = Path(f"{columns.file}.spent.json")
-    record = Spending(kept, math.inf if holders.limit is None else holders.limit)
+    kept = beside(holders.table, holders.limit)
+    record = Spending(kept.path, kept.limit)
     if holders.call is None:
         def ready(port: int) -> None:
             if not (quiet or as_json):
@@ -63,8 +64,8 @@ def auc_of_two_tables(
         channel = connect(holders.call, parties, patience_s=holders.patience_s)
     with channel, Ticker(quiet or as_json, "comparing") as ticker:
         found = ask("evaluator" if holders.call is None else "garbler", question, rows, channel, confidence,
-                    record.spend, lambda done, total: ticker(done, total) if total else None)
-    _say(found, question.epsilon, holders.rounds, kept, as_json)
+                    spend=record.spend, tell=lambda done, total: ticker(done, total) if total else None)
+    _say(found, question.epsilon, holders.rounds, Path(record.path), as_json)
 
 
 def labels_of(columns: Columns, name: str, positive: str | None) -> Array:

@@ -135,7 +135,7 @@ def guarantees(name: str, thing: Any) -> str:
     """The theorems of the algorithm (of a preset: of the algorithm it chooses)."""
     algorithm: Algorithm[Any]
     algorithm = thing(named_graph(EXAMPLES[name]), 1.0).algorithm if inspect.isfunction(thing) else thing()
-    rows = [(theorem.title, f"`{theorem.spec}`", theorem.status) for theorem in algorithm.guarantees()]
+    rows = [(theorem.title, f"`{theorem.spec}`", theorems.status_of(theorem)) for theorem in algorithm.guarantees()]
     rows.append(("local DP, when nothing above holds", "`gossip:DP-8`", "proven"))
     unit = "rounds" if isinstance(algorithm.schedule, Rounds) else algorithm.schedule.unit
     return table(("theorem", "spec", "status"), rows) + f"\nIts `steps` count {unit}."
@@ -211,9 +211,9 @@ def theorems_page() -> str:
     text = f"""{HEADER}
 # Theorems
 
-One theorem, one file. A guarantee is `proven`, `quoted` (a named source's theorem, whose proof is not repeated), `ideal`
-(for real numbers only), `published` (printed somewhere, shown on request, never chosen) or `heuristic`; a file that has
-several says so. What the words mean, and which theorem answers for which protocol:
+One theorem, one file. A guarantee is `proven` (for what is sent), `quoted` (a named source's theorem, whose proof is
+not repeated), `ideal` (for real numbers only), `published` (printed somewhere, shown on request, never chosen) or
+`heuristic`; a file that has several says so. What the words mean, and which theorem answers for which protocol:
 [guarantees](../explanation/guarantees.md). The same algorithms' own lists: [algorithms](algorithms/index.md).
 """
     known = theorems.modules()

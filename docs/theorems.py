@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bruit import privacy
-from bruit.privacy.guarantee import STATUSES
+from bruit.privacy.guarantee import STATUSES, Status
+from bruit.privacy.network.theorem import Theorem
 
 FOLDER = Path(privacy.__file__).parent
 PARTS = {"network": "Views in a network", "accountants": "The toolbox"}
@@ -66,12 +67,26 @@ def _states(node: ast.AST) -> bool:
 
 
 def _statuses(tree: ast.Module) -> Iterator[str]:
-    """Those it names; a theorem that names none is proven."""
+    """Those its guarantees name, and those of its theorems: a theorem that names none is proven, or ideal."""
     sentences = {id(part) for node in ast.walk(tree) if isinstance(node, ast.BinOp) for part in ast.walk(node)}
-    named = {node.value for node in ast.walk(tree)
-             if isinstance(node, ast.Constant) and node.value in STATUSES and id(node) not in sentences}  # fmt: skip
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and _states(node):
-            own = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
-            named |= set() if own & set(STATUSES) else {"proven"}
+    kinds = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and _states(node)]
+    inside = {id(part) for kind in kinds for part in ast.walk(kind)}
+    named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in STATUSES
+             and id(node) not in sentences | inside}  # fmt: skip
+    named |= {_status(kind) for kind in kinds}
     yield from (status for status in STATUSES if status in named)
+
+
+def _status(theorem: ast.ClassDef) -> str:
+    """The class variable `status` of a theorem; without `rounding` it is about real numbers."""
+    for node in theorem.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "status":
+            return str(ast.literal_eval(node.value)) if node.value is not None else "proven"
+    named = {node.name for node in theorem.body if isinstance(node, ast.FunctionDef)}
+    return "proven" if "rounding" in named else "ideal"
+
+
+def status_of(theorem: Theorem) -> Status:
+    """What a statement by this theorem is called."""
+    real = type(theorem).rounding is Theorem.rounding
+    return "ideal" if theorem.status == "proven" and real else theorem.status

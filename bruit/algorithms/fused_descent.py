@@ -57,7 +57,7 @@ def descend(
         if bad >= 0:
             raise ConfigError(f"the gradient of peer {woken[begin + bad]} at wake-up {begin + bad} is not finite; "
                               "declare a larger smoothness")
-    event = Exact() if mechanism is None else mechanism.event()
+    event = Exact() if mechanism is None else mechanism.event_of(private.dim)
     private.ledger.record(woken[reads], step[reads], step[reads], event)
     return models, spent
 

@@ -15,10 +15,10 @@ from bruit.attacks.reconstruct import (
     reconstruct,
     reconstructible,
 )
-from bruit.attacks.views import run_knowledge, starting_values
+from bruit.attacks.views import own_dithers, run_knowledge, starting_values
 
 __all__ = [
     "AllAttackers", "Knowledge", "Reconstruction", "Recovered", "Relation", "Score", "accelerated_knowledge",
-    "all_attackers", "decide", "knowledge", "meeting_knowledge", "reconstruct", "reconstructible", "run_knowledge",
-    "sequence_knowledge", "starting_values",
+    "all_attackers", "decide", "knowledge", "meeting_knowledge", "own_dithers", "reconstruct", "reconstructible",
+    "run_knowledge", "sequence_knowledge", "starting_values",
 ]

@@ -12,7 +12,8 @@ Split peers into attackers A and targets T. Attackers said theta_A themselves, s
 
 with K = 1: S_t = sum_(j <= t) W_TT^j. Attackers hear the rows of their neighbors N(A): these rows of S_t are the
 knowledge matrix (gossip:REC-5), the messages minus their known part the observations (gossip:REC-6). Hypotheses: public
-weights, a common start known to the attackers, updates that are constant up to centered noise (Assumption 4.7).
+weights, a common start known to the attackers, updates that are constant up to centered noise (Assumption 4.7). On a
+grid every message carries a dither besides (fp:FP-1), known to who says it: noise of the exchange, not of the round.
 Cost: O(exchanges * edges * d) for observations over d coordinates at once.
 """
 
@@ -39,6 +40,7 @@ class Descent:
     """What attackers know beforehand: the graph of every exchange, who they are, exchanges per gradient, acceleration.
 
     `own_known` = False: nobody kept what the attackers said, so their updates are unknowns like those of the others.
+    `dither` is the deviation of what every message carries besides, in units of an update's noise.
     """
 
     graphs: tuple[Graph, ...]
@@ -46,6 +48,7 @@ class Descent:
     mixing: int = 1
     gamma: float = 1.0
     own_known: bool = True
+    dither: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.graphs:
@@ -182,7 +185,7 @@ def round_blocks(descent: Descent) -> Array:
 
 
 def _pulses(descent: Descent, first: int) -> list[Array]:
-    """What is heard in exchanges first, first + 1, ... of unit updates made in exchange `first` only."""
+    """What is heard in exchanges first, first + 1, ... of unit updates (or dithers) made in exchange `first` only."""
     size = len(descent.targets)
     unit = np.eye(size)
     states = descent.evolve(np.zeros((size, size)), lambda t: unit if t == first else None)
@@ -194,11 +197,16 @@ def covariance(descent: Descent) -> Array:
 
         Sigma_((t,w),(t',w')) = sum over rounds s of <block of (t, w), block of (t', w')>
 
-    which for one symmetric W and K = 1 is sum_(l <= min(t, t')) (W_TT^(t + t' - 2 l))_(w, w').
+    which for one symmetric W and K = 1 is sum_(l <= min(t, t')) (W_TT^(t + t' - 2 l))_(w, w'). Dithers add the same sum
+    over exchanges s, times their variance.
     """
     blocks = round_blocks(descent)
     flat = blocks.reshape(len(blocks), -1)
     product: Array = flat @ flat.T
+    ends = np.cumsum([0, *(len(descent.places(t)) for t in range(descent.exchanges))])
+    for s in range(descent.exchanges if descent.dither else 0):
+        pulse = np.concatenate(_pulses(descent, s))
+        product[ends[s] :, ends[s] :] += descent.dither**2 * (pulse @ pulse.T)
     return product  # (m, m)
 
 

@@ -4,7 +4,9 @@
 
 With s_R - s_L known, the ratio is N(-mu^2/2, mu^2) under the left data and N(mu^2/2, mu^2) under the right one, with
 mu^2 = (s_R - s_L)^T A^T (B B^T)^+ A (s_R - s_L) / sigma^2 (gossip:LG-1): no test errs less (Neyman and Pearson), and
-the sign of the ratio errs with probability Phi(-mu/2). The forms come from running the algorithm on symbols.
+the sign of the ratio errs with probability Phi(-mu/2). The forms come from running the algorithm on symbols; when noise
+is on a grid, dithers are part of xi and sums are sums (fp:FP-1, FP-2), so that the test stays the best one for what was
+sent, up to roundings of less than a cell.
 """
 
 from __future__ import annotations
@@ -80,22 +82,25 @@ def distinguish(run: Run, view: View, left: Array, right: Array, own: Array | No
     """Was the data behind this view `left` or `right`? One row per peer in each: what it puts into its releases.
 
     `own` are the observers' own releases and noises, in the order they were made (for averaging: their rows of
-    `starting_values`); without them only received messages are used. Everybody but one peer may be known to the
-    attacker: both data sets are then equal elsewhere.
+    `starting_values`), dithers aside; without them only received messages are used. Everybody but one peer may be known
+    to the attacker: both data sets are then equal elsewhere.
     """
     before, after = _clipped(run, left), _clipped(run, right)
     observers = tuple(sorted(view.observers))
-    forms, _ = view_forms(run.algorithm, run.graph, run.steps, observers, run.seed, run.trace)
+    sent = run.privacy is not None and run.privacy.fine_grid() > 0
+    forms, _ = view_forms(run.algorithm, run.graph, run.steps, observers, run.seed, run.trace, on_grid=sent)
     seen = [np.asarray(message.row, np.float64) for message in view.foreign]
-    mine = len(forms.A) - len(seen)
-    if mine < 0 or (seen and seen[0].shape[1] != before.shape[1]):
-        raise ConfigError(f"the view holds {len(seen)} messages where {len(forms.A)} rows were seen; take the view of"
-                          " this run, with all its steps")  # fmt: skip
-    if own is not None and len(own) != mine:
-        raise ConfigError(f"the observers made {mine} releases and noises of their own, found {len(own)} rows of them")
-    start = mine if own is None else 0
+    drawn = len(forms.dithers)
+    if len(forms.A) - len(seen) != drawn or (seen and seen[0].shape[1] != before.shape[1]):
+        raise ConfigError(f"the view holds {len(seen)} messages where {len(forms.A) - drawn} were heard; take the view"
+                          " of this run, with all its steps")  # fmt: skip
+    mine = np.flatnonzero(~forms.dithers)
+    if own is not None and len(own) != len(mine):
+        raise ConfigError(f"the observers made {len(mine)} releases and noises of their own, found {len(own)} rows of"
+                          " them")  # fmt: skip
+    rows = np.concatenate([mine if own is not None else mine[:0], np.arange(drawn, len(forms.A))])
     heard = np.concatenate([*([] if own is None else [own]), *seen] or [np.zeros((0, before.shape[1]))])
-    return _judged(run, Forms(forms.A[start:], forms.B[start:], forms.owner), heard, before, after)
+    return _judged(run, Forms(forms.A[rows], forms.B[rows], forms.owner), heard, before, after)
 
 
 def _judged(run: Run, forms: Forms, heard: Array, before: Array, after: Array) -> Distinguished:

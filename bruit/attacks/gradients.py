@@ -22,6 +22,7 @@ import numpy as np
 from bruit.algorithms.gossip_sgd import GossipSGD
 from bruit.arrays import Array, Bools, Ints
 from bruit.attacks.descent import Descent, Start, covariance, knowledge_matrix, knowledge_modulo, observations
+from bruit.attacks.dithers import Grid, grid_of
 from bruit.attacks.own_words import own_messages
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
@@ -44,7 +45,8 @@ NOISELESS = 1e-12
 class Gradients:
     """One row a target; rows that are not estimable mix several peers and mean nothing alone.
 
-    variance: of each coordinate when every released gradient carries noise of variance 1; infinite when not estimable.
+    variance: of each coordinate when every released gradient carries noise of variance 1 (and messages their dithers);
+    infinite when not estimable.
     resolution: diagonal of K^+ K in double precision, 1 when the peer is told apart from all others.
     residual: what the constant-update model leaves unexplained, ||Y - K g|| / ||Y||.
     """
@@ -109,15 +111,21 @@ def _eliminated(residues: Ints, prime: int) -> Echelon:
 
 def from_view(view: View, graph: Graph | GraphSequence, *, rate: float, steps: int, own: Array | None = None,
               start: Start = None, mixing: int = 1, gamma: float = 1.0, faults: Faults | None = None,
-              method: Method = "ols") -> Gradients:
+              method: Method = "ols", grid: Grid | None = None) -> Gradients:
     """The gradients of all other peers, from what the observers of a gossip-SGD run received.
 
     own: what the observers sent (exchanges, observers, d), as `own_messages` finds it; without it their own updates
-    are unknowns too, which needs a few more steps. start: the model all peers started from (zero by default).
+    are unknowns too, which needs a few more steps. start: the model all peers started from (zero by default). grid:
+    where messages carry dithers or are sums of a butterfly (`grid_of`).
     """
     graphs = graphs_of(graph, steps, faults)
-    descent = Descent(graphs, np.array(sorted(view.observers), dtype=np.int64), mixing, gamma, own is not None)
-    return estimate(descent, observations(descent, _messages(view, descent), own, start), rate, method)
+    dither = grid.dither / grid.noise if grid is not None else 0.0
+    descent = Descent(graphs, np.array(sorted(view.observers), dtype=np.int64), mixing, gamma, own is not None, dither)
+    heard = _messages(view, descent)
+    if grid is not None:
+        heard = [rows / grid.terms(t) for t, rows in enumerate(heard)]
+        own = own if own is None else own / np.array([grid.terms(t) for t in range(steps)])[:, None, None]
+    return estimate(descent, observations(descent, heard, own, start), rate, method)
 
 
 def from_run(run: Run, task: Task, seen_by: int | Iterable[int], *, method: Method = "ols",
@@ -150,7 +158,7 @@ def from_run(run: Run, task: Task, seen_by: int | Iterable[int], *, method: Meth
     early = [message for message in view.messages if message.clock < used]
     view = View(view.observers, early, [message for message in early if message.sender not in attackers])
     return from_view(view, run.graph, rate=algorithm.rate, steps=used, own=own, mixing=algorithm.mixing,
-                     gamma=algorithm.gamma, faults=run.trace.faults, method=method)
+                     gamma=algorithm.gamma, faults=run.trace.faults, method=method, grid=grid_of(run))
 
 
 def graphs_of(graph: Graph | GraphSequence, steps: int, faults: Faults | None = None) -> tuple[Graph, ...]:

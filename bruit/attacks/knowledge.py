@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.attacks.dithers import Key, Sent
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence, from_edges
 from bruit.graphs.sequence import Static
@@ -38,8 +39,6 @@ from bruit.privacy.network.span import (
 )
 
 Aggregation = Literal["messages", "sums"]
-Key = tuple[int, int]
-"""When (the step, or the number of the meeting) and whose row."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,8 @@ class Knowledge:
     cases only). `echelon` eliminates what the others told; its columns are the peers `columns`, and `size` bounds its
     rank. `known` says how many observers' own rows it leaves out. For accelerated gossip `rows` are those of P_t(W),
     the others those of W^t, which span the same space. `receivers` says who heard the row of each meeting, and is None
-    for rounds, in which a peer says the same to all.
+    for rounds, in which a peer says the same to all. `sent` says what is in the messages beyond their rows: dithers, or
+    the terms of sums; None: nothing but float rounding.
     """
 
     n: int
@@ -64,6 +64,7 @@ class Knowledge:
     rational: Callable[[], list[list[Fraction]]]
     echelon: Callable[[int], Echelon]
     receivers: tuple[int, ...] | None = None
+    sent: Sent | None = None
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.chebyshev import Chebyshev
 from bruit.algorithms.doorway import begun, believed
-from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.home import Address, OnGrid, TaskDoor
 from bruit.algorithms.messages import Links
 from bruit.algorithms.pair_averaging import PairAveraging
 from bruit.arrays import Array
+from bruit.attacks.dithers import Drawn, Key, Sent, grid_of, meeting_columns, round_columns
 from bruit.attacks.knowledge import (
     Knowledge,
     accelerated_knowledge,
@@ -21,6 +23,7 @@ from bruit.attacks.knowledge import (
     meeting_knowledge,
     sequence_knowledge,
 )
+from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job, home_of
 from bruit.errors import ConfigError
 from bruit.privacy.ledger import Ledger
@@ -33,7 +36,8 @@ from bruit.trace import Received, View
 def run_knowledge(run: Run, observers: int | Iterable[int]) -> Knowledge:
     """The knowledge matrix of some peers of a run of linear averaging, from its public facts only.
 
-    Averaging on fixed or changing graphs with dropouts, Chebyshev gossip on a fixed graph, pair averaging.
+    Averaging on fixed or changing graphs with dropouts, Chebyshev gossip on a fixed graph, pair averaging. Rows are
+    those of means, also where sums were sent; `sent` knows the dithers.
     """
     chosen = [observers] if isinstance(observers, int) else sorted(observers)
     facts = run.facts()
@@ -43,17 +47,23 @@ def run_knowledge(run: Run, observers: int | Iterable[int]) -> Knowledge:
     if facts.missed:
         raise ConfigError(f"real peers went on without {facts.missed} exchanges, so nobody knows which linear forms"
                           " were said; attack a run without misses")  # fmt: skip
-    fixed = facts.fixed_graph()
+    fixed, grid = facts.fixed_graph(), grid_of(run)
     if isinstance(run.algorithm, PairAveraging):
-        return meeting_knowledge(run.n, facts.meetings.a, facts.meetings.b, chosen)
+        a, b = facts.meetings.a, facts.meetings.b
+        met = meeting_knowledge(run.n, a, b, chosen)
+        return replace(met, sent=grid and Sent(grid, lambda: meeting_columns(run.n, a, b, met.keys)))
     if isinstance(run.algorithm, Averaging):
-        return sequence_knowledge(facts.at, run.n, run.steps, chosen) if fixed is None else (
+        known = sequence_knowledge(facts.at, run.n, run.steps, chosen) if fixed is None else (
             knowledge(fixed, chosen, run.steps))  # fmt: skip
+        return replace(known, sent=grid and Sent(grid, lambda: round_columns(facts.at, run.n, run.steps, known.keys)))
     if isinstance(run.algorithm, Chebyshev):
         if fixed is None:
             raise ConfigError("accelerated gossip is attacked on one fixed graph without dropouts only; this run had"
                               f" dead links in {len(np.unique(facts.faults.round))} rounds")  # fmt: skip
-        return accelerated_knowledge(fixed, chosen, run.steps, float(facts.public.gamma))
+        gamma = float(facts.public.gamma)
+        fast = accelerated_knowledge(fixed, chosen, run.steps, gamma)
+        return replace(fast, sent=grid and Sent(grid, lambda: round_columns(facts.at, run.n, run.steps, fast.keys,
+                                                                            gamma)))  # fmt: skip
     raise ConfigError(f"reconstruction from gossip needs linear averaging of values said once (averaging, chebyshev,"
                       f" pair-averaging), but this is a run of {run.algorithm.name()}")  # fmt: skip
 
@@ -71,8 +81,34 @@ def starting_values(run: Run, task: Task) -> Array:
     return believed(run.algorithm, begun(run.algorithm, home))
 
 
+@dataclass(frozen=True)
+class _ListeningDoor(TaskDoor):
+    """The door of a run once more, keeping the dithers that some peers draw."""
+
+    listened: frozenset[int] = frozenset()
+    dithers: dict[Key, Array] = field(default_factory=dict)
+
+    def dither_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        rows = super().dither_on(at, sigma, width, on)
+        for place in np.flatnonzero(np.isin(at.ids, list(self.listened))).tolist():
+            self.dithers[int(at.steps[place]), int(at.ids[place])] = rows[place].copy()
+        return rows
+
+
+def own_dithers(run: Run, task: Task, observers: int | Iterable[int]) -> Drawn:
+    """What these peers added to their own messages in a simulated run, drawn again from its seed, for `reconstruct`."""
+    chosen = frozenset([observers] if isinstance(observers, int) else observers)
+    ledger, dice = Ledger(run.n), Replay(run.seed)
+    door = _ListeningDoor(task, run.privacy, run.dice(task), ledger, run.phase, public=dice, listened=chosen)
+    Bulk().execute(Job(run.algorithm, run.graph, door, dice, run.steps, ledger, given=run.trace))
+    return door.dithers
+
+
 def observed(view: View, known: Knowledge, own: Array) -> Array:
-    """The right-hand side Y of K X = Y: the observers' own values, then one row per message  # (k, d)."""
+    """The right-hand side Y of K X = Y: the observers' own values, then one row per message  # (k, d).
+
+    Sums are divided by their number of terms; dithers are still in it.
+    """
     mine = np.asarray(own, dtype=np.float64)
     if view.observers != frozenset(known.observers.tolist()):
         raise ConfigError(f"the view is that of peers {sorted(view.observers)}, the knowledge matrix that of"
@@ -95,7 +131,8 @@ def observed(view: View, known: Knowledge, own: Array) -> Array:
         when = f"; missing first: what peer {missing[0][1]} said at {missing[0][0]}" if missing else ""
         raise ConfigError(f"the view holds {len(told)} messages from others where {len(known.keys)} were said to these"
                           f" observers{when}; run again in bulk with watch={sorted(view.observers)}")  # fmt: skip
-    rows: list[Any] = [told[key] for key in known.keys]
+    terms = (lambda t: 1) if known.sent is None else known.sent.grid.terms
+    rows: list[Any] = [told[key] / terms(key[0]) for key in known.keys]
     return np.concatenate([mine, *rows])
 
 

@@ -41,7 +41,7 @@ from bruit.experiment import run
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Mechanism, RandomizedResponse, RecordNoise
-from bruit.privacy.guarantee import Guarantee, Hypothesis
+from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.blas import one_blas_thread
 from bruit.privacy.profile import EventsProfile, check_delta
@@ -341,10 +341,11 @@ def audit_mechanism(
     begin = time.perf_counter()
     check_delta(delta)
     check_confidence(confidence)
+    ideal = mechanism.arithmetic == "ideal"
     claim = claimed if claimed is not None else Guarantee(
-        "the cost of one release", "gossip:DP-4", "proven", mechanism.level, "one row", "everybody",
-        (Hypothesis("noise as declared, after clipping", checked=False),), EventsProfile(((mechanism.event(), 1),)),
-        loss=1.0)
+        "the cost of one release", "gossip:DP-4", "ideal" if ideal else "proven", mechanism.level, "one row",
+        "everybody", (Hypothesis("noise as declared, after clipping", checked=False), *((REAL,) if ideal else ())),
+        EventsProfile(((mechanism.event_of(dim), 1),)), loss=1.0)
     pairs = _rows(mechanism, dim, of)
     says = {place: float(claim.epsilon(place)) for place in dict.fromkeys((delta, *DELTAS))}
     normal = mechanism.kind == "gaussian" and mechanism.sigma > 0

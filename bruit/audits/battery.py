@@ -15,6 +15,8 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.audits.audit import Finding, audit_mechanism
 from bruit.audits.checks import check_releases, wide_enough
+from bruit.audits.lattice import Trying, lattice_check
+from bruit.audits.oracle import broken_claims
 from bruit.audits.trials import flat_rows
 from bruit.build import Experiment
 from bruit.engines.bulk import Bulk
@@ -26,6 +28,8 @@ from bruit.result import Run
 
 REFUTED, STANDS, UNASKED = "refuted", "not refuted", "not asked"
 RELEASE_ROWS = 8  # numbers in the rows of the check of one release
+MOST_IMPULSES = 600  # releases that the impulse oracle follows
+LATTICE_TRIALS, LATTICE_VALUES = 100, 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,9 +126,37 @@ def engine_words(done: Run) -> str:
     return f"the {name} engine" + (f" ({', '.join(told)})" if told else "")
 
 
-CHECKS: list[Check] = [one_release, every_release, same_engine]
-"""All checks, in the order in which they are printed. The impulse oracle (`bruit.audits.oracle`) and the lattice attack
-(`bruit.attacks.lattice`) are checks of this kind: each is a function of a `Case`, added to this list."""
+def impulses(case: Case) -> Finding:
+    """Unit data and unit noises along the trace of the run, against what is claimed of everybody in this view."""
+    name, done = "impulses", case.done
+    numbers = done.n * (int(done.facts().releases().max(initial=0)) + 1)
+    if numbers > MOST_IMPULSES:
+        return Finding(name, UNASKED, f"{numbers} impulses are too many for dense algebra (at most {MOST_IMPULSES})")
+    if done.engine.get("fused"):
+        return Finding(name, UNASKED, "a fused path keeps no trace to follow")
+    try:
+        broken = broken_claims(done, [case.observers])
+    except ConfigError as error:
+        return Finding(name, UNASKED, str(error))
+    if broken:
+        worst = max(broken, key=lambda one: one.reached - one.claimed)
+        return Finding(name, REFUTED, f"peer {worst.peer} is charged mu^2 = {worst.claimed:.4g}, and impulses through"
+                                      f" the code that ran reach {worst.reached:.4g}")  # fmt: skip
+    return Finding(name, STANDS, f"no impulse of {done.n} peers through the code that ran reaches more than is charged")
+
+
+def lattices(case: Case) -> Finding:
+    """The lattice attack on what the package sends (`bruit attack lattice`), for this view."""
+    made = case.made
+    trying = Trying(trials=min(case.trials, LATTICE_TRIALS), most=LATTICE_VALUES)
+    found = lattice_check(made.algorithm, made.graph, made.privacy, made.steps, case.observers, trying)
+    if found.sentence.startswith("not tried"):
+        return Finding(found.name, UNASKED, found.sentence.removeprefix("not tried: "))
+    return Finding(found.name, REFUTED if found.refuted else STANDS, found.sentence)
+
+
+CHECKS: list[Check] = [one_release, every_release, same_engine, impulses, lattices]
+"""All checks, in the order in which they are printed."""
 
 
 def findings(case: Case) -> tuple[Finding, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.errors import ConformanceError
 from bruit.graphs import Graph, GraphSequence
-from bruit.mechanisms import Mechanism, RandomizedResponse, RecordNoise
+from bruit.mechanisms import Mechanism, RandomizedResponse
 from bruit.mechanisms.mechanism import Additive
 from bruit.privacy.events import Mask
 from bruit.privacy.ledger import Budget, Ledger
@@ -58,21 +59,29 @@ class ShoulderDoor(TaskDoor):
             raise ConformanceError(f"{len(at.ids)} peers were read at step {int(at.steps[0])}, but the ledger got"
                                    f" {len(self.ledger) - lines} lines")  # fmt: skip
         if isinstance(self.mechanism, Additive) and level:
-            noise = answer - self.mechanism.bare(raw, at.ids)
+            bare = self.mechanism.bare if on is None else partial(self.mechanism.bare_on, on.grid, on.times)
+            noise = answer - bare(raw, at.ids)
             words = f"peer {{peer}} at step {{step}}, use {at.use}, phase {self.run}"
             self.drawn.append(Drawn(noise, at.ids, at.steps, words))
         return answer
 
     def noise(self, at: Address, sigma: Array, width: int) -> Array:
-        rows = super().noise(at, sigma, width)
-        self.drawn.append(Drawn(rows, at.ids, at.steps, "the mask of peer {peer} at step {step}"))
-        return rows
+        return self._kept(super().noise(at, sigma, width), at, np.ones(len(at.ids), np.int64))
+
+    def noise_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        return self._kept(super().noise_on(at, sigma, width, on), at, np.ones(len(at.ids), np.int64))
 
     def copy_noise(self, at: Address, edges: Edges, sigma: Array, width: int) -> Array:
-        rows = super().copy_noise(at, edges, sigma, width)
-        counts = np.diff(edges.start)
-        words = "a copy of the message of peer {peer} at step {step}"
-        self.drawn.append(Drawn(rows, np.repeat(at.ids, counts), np.repeat(at.steps, counts), words))
+        return self._kept(super().copy_noise(at, edges, sigma, width), at, np.diff(edges.start))
+
+    def copy_noise_on(self, at: Address, edges: Edges, sigma: Array, width: int, on: OnGrid) -> Array:
+        return self._kept(super().copy_noise_on(at, edges, sigma, width, on), at, np.diff(edges.start))
+
+    def _kept(self, rows: Array, at: Address, counts: Ints) -> Array:
+        """Rows that were drawn, each of them kept once: noise without a grid of its own is drawn on the mechanism's."""
+        if not self.drawn or self.drawn[-1].rows is not rows:
+            each, words = np.repeat(at.ids, counts), "the noise without data of peer {peer} at step {step}"
+            self.drawn.append(Drawn(rows, each, np.repeat(at.steps, counts), words))
         return rows
 
 
@@ -108,8 +117,6 @@ def blank_data(mechanism: Mechanism, peers: int, releases: int) -> Task:
     """Data that says nothing, in rows wide enough to tell draws apart."""
     if isinstance(mechanism, RandomizedResponse):
         rows = np.tile(np.eye(mechanism.values)[0], (peers, 1))
-    elif isinstance(mechanism, RecordNoise):
-        rows = np.zeros((peers, mechanism.dim))
     else:
         rows = np.zeros((peers, wide_enough(mechanism, releases)))
     return Neighbors(rows, rows)

@@ -29,6 +29,7 @@ from bruit.build import build
 from bruit.config import parse, read
 from bruit.errors import ConfigError
 from bruit.experiment import run as run_protocol
+from bruit.local_dp.estimates import quantile, score_interval
 from bruit.mechanisms import Gaussian
 from bruit.privacy.profile import check_delta
 from bruit.randomness import Replay
@@ -179,18 +180,17 @@ def _judged(done: Run, observers: tuple[int, ...], how: Game, odds: Array, truth
 
 
 def auc_interval(auc: float, inside: int, outside: int, confidence: float) -> tuple[float, float]:
-    """Hanley and McNeil 1982, with the smallest error a sample of this size can have: never an empty interval."""
-    from scipy.stats import norm
+    """All A with |auc - A| <= z sqrt(A (1 - A) / k) + 1 / (2 k), k the smaller number of scores.
 
-    a = min(max(auc, 0.5 / (inside * outside)), 1 - 0.5 / (inside * outside))
-    one, two = a / (2 - a), 2 * a * a / (1 + a)
-    variance = (a * (1 - a) + (inside - 1) * (one - a * a) + (outside - 1) * (two - a * a)) / (inside * outside)
-    half = float(norm.isf((1 - confidence) / 2)) * math.sqrt(max(variance, 0.0))
-    return max(0.0, auc - half), min(1.0, auc + half)
+    A (1 - A) / k is the largest variance any two laws of independent scores allow (Birnbaum and Klose 1957); that of
+    Hanley and McNeil, made for exponential scores, covers 0.77 where 0.95 is said for 5 and 5 scores.
+    """
+    fewer = min(inside, outside)
+    return score_interval(auc, 1 / fewer, 0.0, (0.0, 1.0), quantile(confidence), 0.5 / fewer)
 
 
-def rate_interval(count: int, trials: int, confidence: float) -> tuple[float, float]:
-    """The exact binomial interval of Clopper and Pearson.
+def rate_interval(count: float, trials: float, confidence: float) -> tuple[float, float]:
+    """The exact binomial interval of Clopper and Pearson; trials that come in pairs count by half.
 
     >>> rate_interval(0, 100, 0.95)[0], round(rate_interval(0, 100, 0.95)[1], 4)
     (0.0, 0.0362)

@@ -19,7 +19,7 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.mechanisms import Mechanism, RandomizedResponse, RecordNoise
+from bruit.mechanisms import Mechanism, RandomizedResponse
 from bruit.tasks.task import Constants, Manifest, Task
 
 FAR = 1000.0
@@ -230,7 +230,7 @@ def worlds(mechanism: Mechanism | None, peers: int, of: int, dim: int, smoothnes
     """The worlds of an audit. With the experiment's task its records are one of them; without, `reacting` is."""
     if isinstance(mechanism, RandomizedResponse):
         return _answers(mechanism, peers, of, task)
-    half, far = _reach(mechanism, of)
+    half, far = _reach(mechanism)
     diagonal = np.full(dim, dim**-0.5) if mechanism is None or mechanism.norm == 2 else np.eye(dim)[-1]
     found = [World("ends", Neighbors.opposite(peers, of, half, dim), np.eye(dim)[0], True)]
     reacting = Reacting(_apart(peers, of, far * diagonal), smoothness, far)
@@ -263,12 +263,13 @@ def _apart(peers: int, of: int, center: Array) -> Neighbors:
     return Neighbors(-right, right)
 
 
-def _reach(mechanism: Mechanism | None, of: int) -> tuple[float, float]:
+def _reach(mechanism: Mechanism | None) -> tuple[float, float]:
     """How far from zero a release may lie, and how far canaries do: outside of the clip, where there is one."""
     if mechanism is None:
         return 1.0, FAR
-    if isinstance(mechanism, RecordNoise):
-        return mechanism.sensitivities[of] / 2, mechanism.sensitivities[of] / 2
+    if mechanism.unclipped:
+        raise ConfigError("noise that clips nothing was measured for the answers of its own records, which no canary"
+                          " gives; audit one of its releases with audit_mechanism")  # fmt: skip
     return mechanism.clip, FAR * mechanism.clip
 
 

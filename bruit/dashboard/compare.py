@@ -12,6 +12,7 @@ from bruit.dashboard.charts import COLORS, Chart, Point, draw
 from bruit.dashboard.markup import Markup, figure, join, number, section, table, tag
 from bruit.dashboard.story import Story
 from bruit.errors import ConfigError
+from bruit.privacy.guarantee import REALLY, STATUSES
 from bruit.report import headline
 from bruit.whole_files import to_json
 
@@ -74,10 +75,16 @@ def of_sweep(path: Path) -> list[Configuration]:
         text = ", ".join(f"{name} = {value}" for name, value in zip(varied, values, strict=True)) or path.stem
         new = Configuration(text, text, {}, row.get("delta") or "", row.get("status") or "")
         group = groups.setdefault(values, new)
+        group.status = max(group.status, new.status, key=_weakness)
         for name in names[len(varied) + 1:]:
             if name not in ("delta", "status") and row.get(name):
                 group.numbers.setdefault(name, []).append(_float(row[name], path, number_))
     return list(groups.values())
+
+
+def _weakness(status: str) -> int:
+    """How little a status says; one that is not known says least."""
+    return STATUSES.index(status) if status in STATUSES else len(STATUSES)
 
 
 def _float(text: str, path: Path, line: int) -> float:
@@ -124,6 +131,9 @@ def compare(found: Sequence[Configuration]) -> Markup:
     hidden = [one.name for one in found if math.isinf(one.value("epsilon_worst"))]
     if hidden:
         words.append(f"Not drawn, because its epsilon is infinite: {'; '.join(hidden)}.")
+    ideal = [one.name for one in found if one.status == "ideal"]
+    if ideal:
+        words.append(f"Ideal, {REALLY}: {'; '.join(ideal)}.")
     if len({one.task for one in found}) > 1:
         words.append("Careful: these configurations have different tasks or data: scores of one name need not mean the"
                      " same.")  # fmt: skip

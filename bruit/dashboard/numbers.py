@@ -130,7 +130,8 @@ def pairs(story: Story) -> Columns:
     else:
         of, seen_by = np.arange(story.run.n), np.nanargmax(story.losses, axis=1)
     found = story.losses[of, seen_by]
-    parts = (of, seen_by, found, story.epsilons(found))
+    rounding = None if story.rounding is None else story.rounding[of, seen_by]
+    parts = (of, seen_by, found, story.epsilons(found, rounding))
     return Columns(names, list(zip(*(part.tolist() for part in parts), strict=True)))
 
 

@@ -26,6 +26,7 @@ from bruit.dashboard.statement import statement
 from bruit.dashboard.story import Progress, Story, open_story
 from bruit.dashboard.words import observers, words
 from bruit.errors import ConfigError
+from bruit.privacy.guarantee import status_words
 from bruit.result import Run
 from bruit.whole_files import check_place, write_whole
 
@@ -69,6 +70,7 @@ def _tiles(story: Story) -> Markup:
     if story.metric is not None:
         shown.append((number(story.run.metrics.last(story.metric)), f"{story.metric} at the end"))
     at = f"delta {summary.delta:g}, {summary.level} level"
+    at += f"; {status_words(summary.status)}" if summary.status == "ideal" else ""
     shown += [(number(summary.epsilons[0]), f"epsilon, worst pair ({at})"),
               (number(summary.local_epsilon), f"epsilon, local DP alone ({at})"),
               (summary.status, "status")]  # fmt: skip

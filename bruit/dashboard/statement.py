@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bruit.dashboard.markup import Markup, join, section, table, tag
 from bruit.dashboard.story import Story
+from bruit.privacy.guarantee import REALLY
 from bruit.report import public_facts
 
 STATUS = {
-    "proven": "Proven: a theorem whose hypotheses are listed below says so.",
+    "proven": "Proven: a theorem whose hypotheses are listed below says so, for what is sent.",
     "quoted": "Quoted: a theorem of the named source; its proof is not repeated here.",
-    "ideal": "Ideal: true for real numbers; what is sent is rounded, and this is not proven for its bits.",
+    "ideal": f"Ideal: {REALLY}. The last bits of rounded numbers may tell what the noise hides.",
     "published": "Published: the formula as printed in a paper, not a guarantee of this library.",
     "heuristic": "Heuristic: an estimate, not a guarantee.",
 }
@@ -22,7 +23,9 @@ def privacy_table(story: Story) -> Markup:
     rows = [(name, loss, epsilon) for name, loss, epsilon in zip(PAIRS, summary.losses, summary.epsilons, strict=True)]
     rows.append(("local DP alone would say", summary.local_loss, summary.local_epsilon))
     caption = f"What could one peer have learned about another? (delta = {summary.delta:g}, {summary.level} level)"
-    return table(caption, ("pair", "loss (one local release = 1)", "epsilon"), rows)
+    ideal = summary.status == "ideal"
+    epsilon = f"epsilon, ideal ({REALLY})" if ideal else "epsilon"
+    return table(caption, ("pair", "loss (one local release = 1)", epsilon), rows)
 
 
 def statement(story: Story) -> Markup:

@@ -36,6 +36,7 @@ class Story:
     summary: Summary
     losses: Array | None
     reason: str = ""
+    rounding: Array | None = None  # R of every pair
     folder: Path | None = None
 
     @cached_property
@@ -57,9 +58,13 @@ class Story:
         of, seen_by = self.worst if self.worst is not None else (None, None)
         return self.run.guarantee(of, seen_by, self.delta)
 
-    def epsilons(self, losses: Array) -> Array:
-        """The epsilon of each loss at the report's delta (gossip:DP-1); without noise any loss is infinite."""
-        return Charge(np.asarray(losses, np.float64), self.summary.noise_multiplier).epsilons(self.delta)
+    def epsilons(self, losses: Array, rounding: Array | None = None) -> Array:
+        """The epsilon of each loss at the report's delta (gossip:DP-1), for what was sent; without noise any loss is
+        infinite. Where pairs are joined to one loss R is the largest, and no pair is above the worst."""
+        most = 0.0 if self.rounding is None else float(self.rounding.max(initial=0.0))
+        found = Charge(np.asarray(losses, np.float64), self.summary.noise_multiplier,
+                       rounding=most if rounding is None else rounding).epsilons(self.delta)  # fmt: skip
+        return np.minimum(found, self.summary.epsilons[0])
 
     def label(self, peer: int) -> str:
         """A peer's number, with its name in the graph if it has one."""
@@ -90,7 +95,7 @@ def tell(run: Run, delta: float = 1e-6, progress: Progress | None = None, name: 
         raise ConfigError(f"a report shows all pairs of at most {MOST_PEERS} peers, found {run.n}; ask for single pairs"
                           " with `bruit epsilon`")  # fmt: skip
     found = run.accountant().table(delta, progress=progress)
-    return Story(name, run, delta, found.summary, found.losses, found.reason, folder)
+    return Story(name, run, delta, found.summary, found.losses, found.reason, found.rounding, folder)
 
 
 def open_story(source: Run | str | Path, delta: float = 1e-6, progress: Progress | None = None) -> Story:

@@ -7,6 +7,7 @@ import math
 from bruit.dashboard.markup import Markup, join, number, section, tag
 from bruit.dashboard.story import Story
 from bruit.graphs import Graph
+from bruit.privacy.guarantee import status_words
 from bruit.report import headline
 
 HELD = {"bulk": "a simulation on one machine", "events": "a simulation on one machine, with delays and losses",
@@ -44,6 +45,7 @@ def who_sees_what(story: Story) -> list[tuple[str, str]]:
     """Observers, one sentence each."""
     summary, degrees = story.summary, story.graph.degrees
     at = f"at delta = {summary.delta:g}, {summary.level} level"
+    at += f" ({status_words(summary.status)})" if summary.status == "ideal" else ""
     few, many = (int(degrees.min()), int(degrees.max())) if len(degrees) else (0, 0)
     neighbors = f"{few}" if few == many else f"{few} to {many}"
     told = [("You", "see your own records, your own noise, and what your neighbors tell you.")]

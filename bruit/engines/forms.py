@@ -6,6 +6,9 @@ a part or none), others are pure noise, of one peer or shared by the two ends of
 fast accountants: they are tested to agree with it (gossip:LG-1). Nonlinear algorithms are refused: `linear = True` is a
 tested claim. Cost: sources times messages; small graphs only. `bruit.audits.oracle` pushes these symbols through any
 engine and compares with what is claimed.
+
+`on_grid` gives the forms of what is sent when noise is on a grid (fp:FP-1, FP-2): dithers are sources too, and a
+butterfly sends sums. Without it they are those of real numbers, which the accountants speak of.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.home import Address, Door
+from bruit.algorithms.home import Address, Door, OnGrid
 from bruit.algorithms.messages import Edges
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.bulk import Bulk
@@ -30,13 +33,18 @@ from bruit.randomness import Dice, Replay
 from bruit.tasks import Task
 from bruit.trace import Meetings, Trace
 
+FINE = 2.0**-100
+"""A grid on which symbols are what they are: rounding to it changes no float that is met here."""
+
 
 class Forms(NamedTuple):
-    """What some observers see: Y = A s + B xi, one column of A per release (`owner`), one of B per source."""
+    """What some observers see: Y = A s + B xi, one column of A per release (`owner`), one of B per source; `dithers`
+    tells which of the observers' own draws, the first rows, are dithers."""
 
     A: Array  # (rows, releases)
     B: Array  # (rows, sources)
     owner: Ints  # (releases,)
+    dithers: Bools = np.zeros(0, bool)  # (own draws,)
 
 
 @dataclass
@@ -54,6 +62,8 @@ class SourceDoor(Door):
     dice: Dice = field(default_factory=lambda: Replay(0))
     answers: Array | None = None  # (sources, width)
     between: dict[tuple[int, ...], int] = field(default_factory=dict)  # sources of edges, by ends and address
+    grid: float = 0.0  # 0: real numbers
+    dithers: list[int] = field(default_factory=list)  # sources that are dithers
 
     @property
     def dim(self) -> int:
@@ -82,6 +92,28 @@ class SourceDoor(Door):
         mine = np.isin(self.owners, observers)
         mine[[source for source, other in self.shared.items() if other in observers]] = True
         return mine
+
+    def fine_grid(self, times: float, data: float, noise: float) -> float:
+        return self.grid
+
+    def value_on(self, at: Address, on: OnGrid, levels: Array | None) -> Array:
+        return self.value(at) if levels is None else self.value_with(at, levels)
+
+    def gradient_on(self, at: Address, x: Array, batch: int | None, on: OnGrid) -> Array:
+        return on.times * self.gradient(at, x, batch)
+
+    def noise_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        return on.times * self.noise(at, sigma, width)
+
+    def dither_on(self, at: Address, sigma: Array, width: int, on: OnGrid) -> Array:
+        self.dithers.extend(range(len(self.owners), len(self.owners) + len(at.ids)))
+        return self.noise_on(at, sigma, width, on)
+
+    def copy_noise_on(self, at: Address, edges: Edges, sigma: Array, width: int, on: OnGrid) -> Array:
+        return on.times * self.copy_noise(at, edges, sigma, width)
+
+    def pair_noise_on(self, at: Address, edges: Edges, sigma: float, width: int, on: OnGrid) -> Array:
+        return on.times * self.pair_noise(at, edges, sigma, width)
 
     def value(self, at: Address) -> Array:
         return self._fresh(at.ids, True)
@@ -130,25 +162,28 @@ class SourceDoor(Door):
 
 def view_forms(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int = 0,
-    given: Trace | None = None,
+    given: Trace | None = None, on_grid: bool = False,
 ) -> tuple[Forms, Meetings]:
     """The linear forms that the observers see, their own releases and noises included; and the meetings drawn (or
     those of a given trace, with its faults)."""
     if not algorithm.linear:
         raise ConfigError(f"{algorithm.name()} does not claim to be linear, so its views have no linear forms")
-    count = _execute(algorithm, graph, steps, observers, seed, 1, given)[0]
-    door, received, meetings = _execute(algorithm, graph, steps, observers, seed, len(count.owners), given)
-    rows = [np.eye(door.width)[door.known_to(observers)]] + [np.asarray(row).reshape(1, -1) for row in received]
+    grid = FINE if on_grid else 0.0
+    count = _execute(algorithm, graph, steps, observers, seed, SourceDoor(1, grid=grid), given)[0]
+    whole = SourceDoor(len(count.owners), grid=grid)
+    door, received, meetings = _execute(algorithm, graph, steps, observers, seed, whole, given)
+    known = door.known_to(observers)
+    rows = [np.eye(door.width)[known]] + [np.asarray(row).reshape(1, -1) for row in received]
     stacked = np.concatenate(rows)
     data = np.array(door.releases, bool)
     noise = np.array([door.levels.get(source, 1.0) for source in range(door.width)])
-    return Forms(stacked[:, data], stacked * noise, np.array(door.owners)[data]), meetings
+    dithers = np.isin(np.flatnonzero(known), door.dithers)
+    return Forms(stacked[:, data], stacked * noise, np.array(door.owners)[data], dithers), meetings
 
 
 def _execute(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, observers: tuple[int, ...], seed: int,
-             width: int, given: Trace | None) -> tuple[SourceDoor, list[Any], Meetings]:  # fmt: skip
-    dice = Replay(seed)
-    door = SourceDoor(width, dice=dice)
+             door: SourceDoor, given: Trace | None) -> tuple[SourceDoor, list[Any], Meetings]:  # fmt: skip
+    dice = door.dice = Replay(seed)
     job = Job(algorithm, graph, door, dice, steps, Ledger(graph.n), frozenset(observers), given=given)
     outcome = Bulk().execute(job)
     received = [message.row for message in outcome.trace.received if message.sender not in observers]

@@ -117,12 +117,33 @@ def recurrence(
 
 
 @nb.njit(nogil=True, cache=True, fastmath=_FAST)
-def _row_lengths(block: Array, out: Array) -> None:
+def _add_squares(block: Array, out: Array) -> None:
     for i in range(block.shape[0]):
+        row = block[i]
         total = 0.0
-        for j in range(block.shape[1]):
-            total += block[i, j] * block[i, j]
-        out[i] = math.sqrt(total)
+        for j in range(row.size):
+            total += row[j] * row[j]
+        out[i] += total
+
+
+@nb.njit(nogil=True, cache=True, fastmath=_FAST)
+def _disturb(
+    rest: Array, indptr: Ints, indices: Ints, data: Array, sizes: Array, around: Array, unit: float, normals: Array
+) -> None:
+    """Add normal numbers, row by row of the size of what is rounded there: |W| sizes, and what is around."""
+    width = rest.shape[1]
+    place = 0
+    for i in range(rest.shape[0]):
+        size = around[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            size += abs(data[k]) * sizes[indices[k]]
+        size *= unit
+        if place + width > normals.size:
+            place = 0
+        row, drawn = rest[i], normals[place : place + width]
+        for j in range(width):
+            row[j] += size * drawn[j]
+        place += width
 
 
 @nb.njit(nogil=True, cache=True)
@@ -151,37 +172,27 @@ def drift(
     before, last, rest = np.zeros((n, d)), np.zeros((n, d)), np.zeros((n, d))
     part, inner = np.empty((n, d)), np.empty((d, d))
     far, near, here = np.zeros(n), np.zeros(n), np.zeros(n)
-    _row_lengths(blocks[0], near)
-    place = 0
+    _add_squares(blocks[0], near)
+    near = np.sqrt(near)
     for t in range(1, count):
-        _row_lengths(blocks[t], here)
+        here[:] = 0.0
+        _add_squares(blocks[t], here)
+        here = np.sqrt(here)
         _multiply(indptr, indices, data, last, rest)
         np.dot(last, coefficients[t, 0], part)
         _subtract(rest, part)
         np.dot(before, coefficients[t, 1], part)
         _subtract(rest, part)
-        for i in range(n):
-            size = far[i] + near[i] + here[i]
-            for k in range(indptr[i], indptr[i + 1]):
-                size += abs(data[k]) * near[indices[k]]
-            size *= unit
-            if size > 0.0:
-                for j in range(d):
-                    rest[i, j] += size * normals[place]
-                    place += 1
-                    if place == normals.size:
-                        place = 0
+        _disturb(rest, indptr, indices, data, near, far + near + here, unit, normals[97 * t :])
         for v in silent:
             rest[v] = 0.0
-        before, last, rest = last, before, rest
+        before, last = last, before
         np.dot(rest, coefficients[t, 2], last)
         far, near, here = near, here, far
         if t % every == 0:
             _without(before, blocks[:t], part, inner)
             _without(last, blocks[: t + 1], part, inner)
-        for i in range(n):
-            for j in range(d):
-                total[i] += last[i, j] * last[i, j]
+        _add_squares(last, total)
     return total, before, last
 
 

@@ -41,19 +41,24 @@ def multiply(
             row[j] -= p * math.floor(row[j] * inverse + 0.5)
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract"})
+@nb.njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def rows_times(matrix: Array, rows: Ints, x: Array, p: float) -> Array:
-    """Some rows of a matrix times x modulo p; x may be shorter than the rows."""
+    """Some rows of a matrix times each row of x modulo p; the rows of x may be shorter than those of the matrix."""
     inverse = 1.0 / p
-    out = np.empty(rows.size)
+    count, width = x.shape
+    out = np.zeros((rows.size, count))
     for i in range(rows.size):
         row = matrix[rows[i]]
-        total = 0.0
-        for first in range(0, x.size, 60):
-            for j in range(first, min(first + 60, x.size)):
-                total += row[j] * x[j]
-            total -= p * math.floor(total * inverse + 0.5)
-        out[i] = total
+        for first in range(0, width, 60):
+            last = min(first + 60, width)
+            part = row[first:last]
+            for c in range(count):
+                other = x[c, first:last]
+                total = 0.0
+                for j in range(part.size):
+                    total += part[j] * other[j]
+                total += out[i, c]
+                out[i, c] = total - p * math.floor(total * inverse + 0.5)
     return out
 
 

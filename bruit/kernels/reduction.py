@@ -11,7 +11,7 @@ import numba as nb
 from bruit.arrays import Array, Ints
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def complete_null_vector(echelon: Array, columns: Ints, groups: Ints, count: int, x: Array, p: float) -> None:
     """Overwrite x at the pivot columns so that every row of the echelon form sends x to zero modulo p.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import ConfigError
-from bruit.local_dp.estimates import Estimate, quantile
+from bruit.local_dp.estimates import Estimate, laplace_quantile
 from bruit.mechanisms.laplace import Laplace
 from bruit.privacy.accountants.heterogeneous import split_budget
 from bruit.privacy.events import BoundedEvent, Event
@@ -64,5 +64,5 @@ class AllPairs:
             total += float(noise.noise(dice, np.arange(start, min(start + _DRAWN, count)), run, 0, 1).sum())
         value = u_statistic(rows, self.kernel) + total / count
         error = math.sqrt(self.noise_variance(n))
-        half = quantile(confidence) * error
+        half = noise.scale * laplace_quantile(count, confidence) / count
         return Estimate(value, error, value - half, value + half, confidence, count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 from bruit.arrays import Array, Ints
@@ -37,7 +38,7 @@ class GaussianMean(MeanProtocol):
         check_epsilon(self.epsilon)
         check_delta(self.delta)
 
-    @property
+    @cached_property
     def mechanism(self) -> Gaussian:
         """The noise: clip = half of the range, so that its sensitivity is the whole range."""
         return Gaussian(clip=(self.high - self.low) / 2).calibrate(self.epsilon, self.delta)

@@ -8,6 +8,7 @@ n times the variance of a trusted server that adds noise once. Shown: the report
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 from bruit.arrays import Array, Ints
@@ -33,7 +34,7 @@ class LaplaceMean(MeanProtocol):
         check_ends(self.low, self.high)
         check_epsilon(self.epsilon)
 
-    @property
+    @cached_property
     def mechanism(self) -> Laplace:
         """The noise: clip = half of the range, so that its sensitivity is the whole range."""
         return Laplace(clip=(self.high - self.low) / 2).calibrate(self.epsilon)

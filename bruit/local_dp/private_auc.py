@@ -7,9 +7,12 @@
 Decisions at a level use that level, values the next one, whose noise is independent. What it says is epsilon-DP for the
 score of each user (one bit, level: user, against everybody); labels, hence n+ and n-, are public.
 
+A root that stops counts half of n+ n-, which are public: the estimate is 1/2 and the interval [0, 1].
+
 The interval: given the negatives' tree the estimate is a sum of one term per positive, and the other way round; the
-two sample variances add up to a little more than the variance (the part of both at once is counted twice). To it are
-added the half-counted pairs, which may all be won or all be lost, and half of the pairs within a bin.
+two variances, bounded by the public law of the questions, add up to a little more than the variance (the part of both
+at once is counted twice). To it are added the half-counted pairs, which may all be won or all be lost, and half of the
+pairs within a bin.
 """
 
 from __future__ import annotations
@@ -107,11 +110,13 @@ class PrivateAuc:
         total = up.n * down.n
         half_ties = found.ties / 2 if self.ties == "half" else 0.0
         raw = (found.pairs + half_ties) / total
-        variance = self._variance(up, partner_weights(down.tree, found, True, self.ties))
-        variance += self._variance(down, partner_weights(up.tree, found, False, self.ties))
+        z = quantile(confidence)
+        variance = self._variance(up, partner_weights(down.tree, found, True, self.ties), z)
+        variance += self._variance(down, partner_weights(up.tree, found, False, self.ties), z)
         error = math.sqrt(variance) / total
-        half = quantile(confidence) * error + (found.doubt + max(found.ties, 0.0)) / 2 / total
-        value, low, high = (min(max(end, 0.0), 1.0) for end in (raw, raw - half, raw + half))
+        half = z * error + (found.doubt + max(found.ties, 0.0)) / 2 / total
+        value = min(max(raw, 0.0), 1.0)  # no farther from the truth than raw: an interval around it covers as often
+        low, high = max(value - half, 0.0), min(value + half, 1.0)
         return AucEstimate(value, raw, error, low, high, confidence, up.n, down.n,
                            sum(int(nodes.sum()) for nodes in found.pieces),
                            sum(int(nodes.sum()) for nodes in found.halves), int((~good).sum()))
@@ -121,13 +126,21 @@ class PrivateAuc:
         return Side(len(picked), picked, level[chosen], row[chosen],
                     self.tree.transform(picked, level[chosen], row[chosen]))
 
-    def _variance(self, side: Side, weights: list[Array]) -> float:
-        """n times the sample variance of the users' terms alpha c y WHT(weights of the level)[row]."""
-        terms = self.tree.levels * self.tree.scale * side.signs
+    def _variance(self, side: Side, weights: list[Array], z: float) -> float:
+        """A bound on the variance of the sum of the users' terms alpha c y WHT(weights of the level)[row].
+
+        Questions are uniform, so each term has the second moment S = alpha c^2 * (sum of squared weights), whatever the
+        score: no sample is needed for it, however few the users. The squared mean that may be taken off is the one the
+        terms show for certain, z standard errors less than they seem to.
+        """
+        tree = self.tree
+        second = tree.levels * tree.scale**2 * sum(float(level @ level) for level in weights)
+        terms = tree.levels * tree.scale * side.signs
         for l in range(1, self.levels + 1):
             here = side.level == l
             terms[here] *= walsh_hadamard(weights[l])[side.row[here].astype(np.int64)]
-        return float(np.var(terms, ddof=1)) * side.n if side.n > 1 else float(terms[0] ** 2)
+        sure = max(0.0, abs(float(terms.mean())) - z * math.sqrt(second / side.n))
+        return side.n * max(0.0, second - sure**2)
 
 
 class Side(NamedTuple):
@@ -153,7 +166,10 @@ def sweep(up: list[Array], down: list[Array], v_up: float, v_down: float, prune:
         recursed, discarded = reached & heavy, reached & ~heavy
         above, below = up[level + 1].reshape(-1, 2), down[level + 1].reshape(-1, 2)
         pairs += float(above[recursed, 1] @ below[recursed, 0])
-        both = above[discarded].sum(axis=1) * below[discarded].sum(axis=1)
+        if level == 0 and discarded[0]:  # labels are public: all pairs are known, and none of them is resolved
+            both = up[0] * down[0]
+        else:
+            both = above[discarded].sum(axis=1) * below[discarded].sum(axis=1)
         pairs += float(both.sum()) / 2
         doubt += float(np.maximum(both, 0.0).sum())
         pieces.append(recursed)
@@ -172,7 +188,8 @@ def partner_weights(other: list[Array], found: Sweep, upper: bool, ties: Ties) -
             here[recursed, 1] = pairs[recursed, 0]
         else:
             here[recursed, 0] = pairs[recursed, 1]
-        here[discarded] = pairs[discarded].sum(axis=1, keepdims=True) / 2
+        if level:  # the number of pairs at the root is known: it has no noise
+            here[discarded] = pairs[discarded].sum(axis=1, keepdims=True) / 2
         if ties == "half" and level + 2 == len(other):
             here[recursed] += pairs[recursed] / 2
         weights.append(here.reshape(-1))

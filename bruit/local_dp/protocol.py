@@ -100,7 +100,7 @@ class FrequencyProtocol(Protocol):
         fixed, whole = self.variance(0.0, n), self.variance(1.0, n)
         likely = np.clip(shares, 0.0, 1.0)
         errors = np.sqrt((1 - likely) * fixed + likely * whole)
-        low, high = share_interval(shares, fixed, whole - fixed, quantile(confidence))
+        low, high = share_interval(shares, fixed, whole - fixed, quantile(confidence), 1 / (n * (p - q)))
         return Shares(shares, errors, low, high, confidence, n, refused)
 
     @final
@@ -158,8 +158,9 @@ class MeanProtocol(Protocol):
             raise ConfigError(f"not one of {refused} reports is a possible report of {self.kind}; nothing to estimate")
         value = self.middle + float(column[rows].mean())
         half = self.half_width(n, confidence)
-        low, high = (min(max(end, self.low), self.high) for end in (value - half, value + half))
-        return Estimate(value, math.sqrt(self.variance(n)), low, high, confidence, n, refused)
+        near = min(max(value, self.low), self.high)  # no farther from the mean than value: no interval is empty
+        return Estimate(value, math.sqrt(self.variance(n)), max(near - half, self.low), min(near + half, self.high),
+                        confidence, n, refused)  # fmt: skip
 
     @final
     def users_needed(self, half_width: float, confidence: float = 0.95) -> int:

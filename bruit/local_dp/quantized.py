@@ -30,6 +30,8 @@ from bruit.privacy.events import Event
 from bruit.randomness import Dice
 from bruit.statistics.kernels import Kernel, check_kernel
 
+MANY = 30  # reports from which the variance is measured; below, it is bounded
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -77,9 +79,23 @@ class QuantizedStatistic:
         kernel = self.debiased()
         means = kernel @ counts
         value = float(counts @ means - counts @ np.diag(kernel)) / (n * (n - 1))
-        error = math.sqrt(_variance(kernel, counts, n))
-        half = quantile(confidence) * error
-        return Estimate(value, error, value - half, value + half, confidence, n, refused)
+        error = math.sqrt(min(self._most_variance(kernel, n), _variance(kernel, counts, n) if n >= MANY else math.inf))
+        least, most = float(np.min(self.matrix)), float(np.max(self.matrix))
+        near, half = min(max(value, least), most), quantile(confidence) * error  # near: no farther from the statistic
+        return Estimate(value, error, max(near - half, least), min(near + half, most), confidence, n, refused)
+
+    def _most_variance(self, kernel: Array, n: int) -> float:
+        """Hoeffding's variance with the largest zeta_1 and zeta_2 that any users can have.
+
+        zeta_1 is the variance of E[A^(z, z') | z], a mean over the other user's bin of A made unbiased in z alone: a
+        quarter of the squared range of its worst column. zeta_2 <= E A^(z, z')^2 for the worst pair of bins.
+        """
+        truth, other = self.protocol.chances()
+        half = (np.asarray(self.matrix, dtype=np.float64) - other * np.sum(self.matrix, axis=0)) / (truth - other)
+        zeta_1 = float((half.max(axis=0) - half.min(axis=0)).max()) ** 2 / 4
+        chances = np.full(kernel.shape, other) + (truth - other) * np.eye(len(kernel))
+        zeta_2 = float((chances @ kernel**2 @ chances).max())
+        return (4 * (n - 2) * zeta_1 + 2 * zeta_2) / (n * (n - 1))
 
 
 def quantized(kernel: Kernel, k: int, epsilon: float, low: float = 0.0, high: float = 1.0) -> QuantizedStatistic:
@@ -138,10 +154,12 @@ def choose_bins(n: int, epsilon: float, lipschitz: float = 1.0) -> int:
 
 
 def _variance(kernel: Array, counts: Array, n: int) -> float:
-    """Hoeffding's variance of a U-statistic, 4 (n-2) / (n (n-1)) zeta_1 + 2 / (n (n-1)) zeta_2, from the counts."""
+    """Hoeffding's variance of a U-statistic, 4 (n-2) / (n (n-1)) zeta_1 + 2 / (n (n-1)) zeta_2, from the counts; zeta_1
+    with two standard errors of its measurement on top: it decides, and reports are often lopsided."""
     shares = counts / n
     first = kernel @ shares
     mean = float(shares @ first)
-    zeta_1 = float(shares @ first**2) - mean**2
+    zeta_1 = float(shares @ (first - mean) ** 2)
+    zeta_1 += 2 * math.sqrt(max(0.0, float(shares @ (first - mean) ** 4) - zeta_1**2) / n)
     zeta_2 = float(shares @ kernel**2 @ shares) - mean**2
     return max(0.0, (4 * (n - 2) * zeta_1 + 2 * zeta_2) / (n * (n - 1)))

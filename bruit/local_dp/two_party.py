@@ -16,7 +16,9 @@ values have no circuit here (perso:LDP-11 describes one for discrete Laplace noi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -24,12 +26,14 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.local_dp.coins import check_epsilon
-from bruit.local_dp.estimates import Estimate, quantile
+from bruit.local_dp.estimates import Estimate, laplace_quantile, quantile, score_interval
 from bruit.local_dp.k_ary import KAry
 from bruit.mechanisms.laplace import Laplace
 from bruit.privacy.events import BoundedEvent, Event
 from bruit.randomness import Dice
 from bruit.statistics.kernels import Kernel, as_points, check_bounds, check_kernel
+
+MANY = 100  # pairs of one permutation from which their spread is measured
 
 
 @final
@@ -89,9 +93,10 @@ class TwoParty:
         if self.outcomes:
             return self._discrete(exact, dice, lanes, run).reshape(exact.shape)
         middle = self.kernel.low + self.kernel.span / 2
-        noisy = self._noise().release(exact.reshape(-1, 1) - middle, dice, lanes, run, 0)[:, 0]
+        noisy = self._noise.release(exact.reshape(-1, 1) - middle, dice, lanes, run, 0)[:, 0]
         return np.asarray(middle + noisy.reshape(exact.shape))
 
+    @cached_property
     def _noise(self) -> Laplace:
         """Exact Laplace noise on the distance of an answer from the middle of its range."""
         return Laplace(clip=self.kernel.span / 2).calibrate(self.epsilon / self.rounds)
@@ -99,33 +104,63 @@ class TwoParty:
     @property
     def noise_scale(self) -> float:
         """R P / epsilon."""
-        return self._noise().scale
+        return self._noise.scale
 
     def estimate(self, answers: Array, confidence: float = 0.95) -> Estimate:
-        """The aggregator side: the mean of the answers; the interval is that of the population's statistic."""
-        count = answers.size
-        value = float(answers.mean())
-        # Pairs of one permutation are independent; those of different ones share users, so rounds are not pooled.
-        spread = float(np.var(answers, axis=1, ddof=1).mean()) if answers.shape[1] > 1 else float(np.var(answers))
-        error = math.sqrt(spread / count + self._shared(answers))
-        half = quantile(confidence) * error
-        return Estimate(value, error, value - half, value + half, confidence, count)
+        """The aggregator side: the mean of the answers; the interval is that of the population's statistic t.
 
-    def _shared(self, answers: Array) -> float:
-        """A bound on what the same users in several rounds add: 2 (P - 1) zeta_1 * 2 / (P n), zeta_1 <= zeta_2 / 2."""
-        if self.rounds == 1:
+            Var(U^) <= (P zeta_2 + N) / (number of answers),   zeta_2 <= (high - t) (t - low),   N: of the noise, known
+            interval: all t with |U^ - t| <= z sqrt(that bound) + what one discrete answer moves the mean by
+
+        Pairs of one permutation are independent; those of different ones share users, which costs at most the factor P,
+        since zeta_1 <= zeta_2 / 2. Of kernels with more than two values the spread is measured from MANY pairs on, with
+        a standard error of the measurement on top, and taken where it is less.
+        """
+        count, least, most = answers.size, *self._range()
+        value, z = float(answers.mean()), self._quantile(count, confidence)
+        near = min(max(value, least), most)  # no farther from t than value
+        low, high = score_interval(near, self.rounds / count, self.answer_variance() / count, (least, most), z,
+                                   self._step() / count)  # fmt: skip
+        error = math.sqrt((self.rounds * (most - near) * (near - least) + self.answer_variance()) / count)
+        measured = math.sqrt(self._measured(answers) / count) if answers.shape[1] >= MANY else math.inf
+        if len(self.outcomes) != 2 and measured < error:  # two values have the variance of the bound
+            error, half = measured, z * measured + self._step() / count
+            low, high = max(least, near - half), min(most, near + half)
+        return Estimate(value, error, low, high, confidence, count)
+
+    def _range(self) -> tuple[float, float]:
+        """Between which the statistic lies."""
+        return (min(self.outcomes), max(self.outcomes)) if self.outcomes else (self.kernel.low, self.kernel.high)
+
+    def _quantile(self, count: int, confidence: float) -> float:
+        """The normal one, or that of a sum of so few Laplaces, which is larger."""
+        z = quantile(confidence)
+        return z if self.outcomes else max(z, laplace_quantile(count, confidence) / math.sqrt(2 * count))
+
+    def _step(self) -> float:
+        """What one more report of another value moves the sum by; nothing where noise is no whole number."""
+        if not self.outcomes:
             return 0.0
-        noise = self.answer_variance()
-        zeta_2 = max(0.0, float(np.var(answers)) - noise)
-        return (self.rounds - 1) * zeta_2 / answers.size
+        truth, other = self._response().chances()
+        return (max(self.outcomes) - min(self.outcomes)) / (truth - other)
 
-    def answer_variance(self) -> float:
-        """Variance that the noise adds to one answer (at most, for discrete kernels)."""
+    def _measured(self, answers: Array) -> float:
+        """Variance of one answer plus P - 1 times zeta_2, from the spread of the answers, a standard error more."""
+        spread = float(np.var(answers, axis=1, ddof=1).mean())
+        fourth = float(((answers - answers.mean()) ** 4).mean())
+        doubt = math.sqrt(max(0.0, fourth - spread**2) / answers.shape[1])
+        inner = max(0.0, spread + doubt - self.answer_variance(min))
+        return spread + doubt + (self.rounds - 1) * inner
+
+    def answer_variance(self, choose: Callable[[list[float]], float] = max) -> float:
+        """Variance that the noise adds to one answer; for discrete kernels the largest over their values, or `min`."""
         if not self.outcomes:
             return 2 * self.noise_scale**2
         truth, other = self._response().chances()
-        spread = (max(self.outcomes) - min(self.outcomes)) / (truth - other)
-        return (1 - truth) * spread**2
+        values, rest = np.array(self.outcomes), truth - other
+        means = truth * values + other * (values.sum() - values)
+        squares = truth * values**2 + other * ((values**2).sum() - values**2)
+        return float(choose(((squares - means**2) / rest**2).tolist()))
 
     def _response(self) -> KAry:
         return KAry(len(self.outcomes), self.epsilon / self.rounds)

@@ -58,11 +58,16 @@ class Gaussian(Additive):
     def fine_grid(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
         if self.sigma == 0 or self.arithmetic == "ideal":
             return 0.0
-        grid = max(times * FINEST * self.sigma, self.reach(times, data, noise) / WIDEST)
+        grid = self.coarsest(times, data, noise)
         if not FINEST_GRID <= grid <= COARSEST_GRID:
             raise ConfigError(f"noise of sigma = {self.sigma:g} after a clip of {self.clip:g} needs a grid of {grid:g},"
-                              " which floats cannot compute with; measure the data in other units")  # fmt: skip
+                              " and floats end before; measure the data in other units")  # fmt: skip
         return power_of_two(grid)
+
+    def coarsest(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
+        """No grid of such a protocol is wider, and none is less than half as wide: a plan counts with this one, whose
+        ratio to the noise falls as the noise grows."""
+        return max(times * FINEST * self.sigma, self.reach(times, data, noise) / WIDEST)
 
     def reach(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:
         return times * (data * self.clip + noise * SURE * self.sigma)

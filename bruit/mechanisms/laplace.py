@@ -34,6 +34,7 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.mechanisms.discrete_laplace import FARTHEST, Draws, discrete_laplace
 from bruit.mechanisms.mechanism import Additive, check_parameters
+from bruit.privacy.calibrate import ROOM
 from bruit.privacy.events import Event, Exact, LaplaceEvent
 from bruit.randomness import Dice
 
@@ -94,15 +95,12 @@ class Laplace(Additive):
         return discrete_laplace(at, self.scale / self.spacing, d) * np.float64(self.spacing)  # (len(lanes), d)
 
     def calibrate(self, epsilon: float, releases: int = 1) -> "Laplace":
-        """The least scale for which all releases together are epsilon-DP: sensitivity * releases / epsilon."""
+        """The least scale for which all releases together are epsilon-DP: ROOM * sensitivity * releases / epsilon."""
         if not (epsilon > 0 and math.isfinite(epsilon)):
             raise ConfigError(f"noise is calibrated for a positive, finite epsilon, found {epsilon}")
         if releases < 1:
             raise ConfigError(f"noise is calibrated for 1 release or more, found {releases}")
-        scale = self.sensitivity * releases / epsilon
-        while releases / (scale / self.sensitivity) > epsilon:  # rounding: take the float above
-            scale = math.nextafter(scale, math.inf)
-        return replace(self, scale=scale)
+        return replace(self, scale=ROOM * self.sensitivity * releases / epsilon)
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "clip": self.clip, "scale": self.scale, "level": self.level}

@@ -164,17 +164,14 @@ class RecordNoise(Additive):
         Gaussian noise is composed exactly; pure noise by privacy loss distributions (delta = 0: by adding up).
         """
         from bruit.privacy.accountants.pld import compose_epsilon
-        from bruit.privacy.calibrate import least
+        from bruit.privacy.calibrate import ROOM, least
 
         if not (epsilon > 0 and math.isfinite(epsilon)):
             raise ConfigError(f"noise is calibrated for a positive, finite epsilon, found {epsilon}")
         if releases < 1:
             raise ConfigError(f"noise is calibrated for 1 release or more, found {releases}")
         if self.pure and delta == 0:
-            multiplier = releases / epsilon
-            while releases / multiplier > epsilon:  # rounding: take the float above
-                multiplier = math.nextafter(multiplier, math.inf)
-            return replace(self, noise_multiplier=multiplier)
+            return replace(self, noise_multiplier=ROOM * releases / epsilon)
 
         def cost(multiplier: float) -> float:
             return compose_epsilon([(replace(self, noise_multiplier=multiplier).event(), releases)], delta)

@@ -12,10 +12,13 @@ import math
 
 import numpy as np
 
+from bruit.algorithms.gossip_sgd import GossipSGD
+from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
 from bruit.graphs.sequence import Butterfly, butterfly
 from bruit.planning.noise import least_multiplier
 from bruit.planning.option import Option, descent_error
+from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 from bruit.privacy.network.consensus import digit_losses
 
@@ -34,13 +37,17 @@ def option(question: Question) -> Option:
     for number in range(rounds):
         m += digit_losses(graph, number * len(graph.radices))
     np.fill_diagonal(m, np.nan)
-    z, loss = least_multiplier(question, m)
+    steps = rounds * len(graph.radices)
+    facts = GossipSGD(mixing=len(graph.radices)).prepare(graph, steps)
+    loss = least_multiplier(question, m)[1]
+    z, rounding = least_noise(question, lambda asked: least_multiplier(asked, m)[0], lambda home: (
+        n * rounds * home.drawn(OnGrid(home.grid(1.0, facts.data, facts.noise)))))  # fmt: skip
     error = z / math.sqrt(n) if question.job == "mean" else descent_error(question, rounds, z**2 / n)
     statement = "gossip:MUF-X2: z / sqrt(n), exactly" if question.job == "mean" else "walk:RW-3, averaged gradients"
     return Option(
-        "butterfly", graph.name, rounds * len(graph.radices), z, "proven", "composition of exact-consensus rounds",
+        "butterfly", graph.name, steps, z, "proven", "composition of exact-consensus rounds",
         "gossip:MUF-X2", "nobody drops out; observers do not collude", error, question.job == "learning", statement,
-        float(rounds * _messages(graph)), loss, _notes(question, m),
+        float(rounds * _messages(graph)), loss, _notes(question, m), rounding,
     )  # fmt: skip
 
 

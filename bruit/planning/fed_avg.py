@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 
+from bruit.algorithms.exchange import sum_grid
+from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
 from bruit.planning.option import Option, descent_error
+from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 
 
@@ -17,10 +20,11 @@ def option(question: Question) -> Option:
     if question.job != "learning":
         raise PrivacyError("federated averaging learns a model; a server that hears one value of everybody is local-dp")
     n, rounds = question.peers, question.contributions
-    z = math.sqrt(rounds) / question.strictest_mu
+    z, rounding = least_noise(question, lambda asked: math.sqrt(rounds) / asked.strictest_mu,
+                              lambda home: n * rounds * home.drawn(OnGrid(sum_grid(home, n))))  # fmt: skip
     return Option(
         "fed-avg", f"star:{n}", 2 * rounds + 1, z, "proven", "composition of averaged rounds", "perso:FL-2",
         "a server that tells everybody the same model; it sees noisy gradients, one by one",
         descent_error(question, rounds, z**2 / n), True, "walk:RW-3, averaged gradients", 2.0 * rounds, float(rounds),
-        (f"who is not the server learns {1 / (n - question.colluders):.3g} of that loss",),
+        (f"who is not the server learns {1 / (n - question.colluders):.3g} of that loss",), rounding,
     )  # fmt: skip

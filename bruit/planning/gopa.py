@@ -9,9 +9,13 @@ random k-out graph, which needs fewer exchanges, the k-out theorem holds from 81
 from __future__ import annotations
 
 import math
+from functools import partial
 
+from bruit.algorithms.exchange import sum_grid
+from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
-from bruit.planning.option import Option
+from bruit.planning.option import Option, rounded_up
+from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.privacy.accountants.gaussian import mu_of
 from bruit.privacy.guarantee import Status
@@ -40,12 +44,18 @@ def _own(honest: int, mu: float) -> float:
 
 
 def _complete(question: Question, honest: int) -> Option:
-    n, mu = question.peers, question.mu
-    own = _own(honest, mu)
-    rest = mu**2 * SURPLUS / (1 + SURPLUS)
-    pair = math.sqrt(max(0.0, ((1 - 1 / honest) / rest - own**2) / honest))
+    n = question.peers
+    # both noises are those of mu = 1, divided by mu
+    rest, one = SURPLUS / (1 + SURPLUS), _own(honest, 1.0)
+    ratio = math.sqrt(max(0.0, ((1 - 1 / honest) / rest - one**2) / honest)) / one
+    own, rounding = least_noise(question, lambda asked: _own(honest, asked.mu), partial(_rounding, n, n - 1, ratio))
     title = "the exact view of GOPA"
-    return _stated(question, f"complete:{n}", n - 1, own, pair, title, "perso:GOPA-3", "proven", honest)
+    return _stated(question, f"complete:{n}", n - 1, own, ratio, title, "perso:GOPA-3", "proven", honest, rounding)
+
+
+def _rounding(n: int, degree: int, ratio: float, home: Planned) -> float:
+    """R of the own noises of all; those that cancel add nothing to it (fp:FP-3)."""
+    return n * home.drawn(OnGrid(sum_grid(home, n, 1.0 + ratio * math.sqrt(degree))))
 
 
 def _k_out(question: Question, honest: int) -> Option | None:
@@ -57,23 +67,23 @@ def _k_out(question: Question, honest: int) -> Option | None:
         return None
     if 2 * k >= n:
         return None
-    mu = mu_of(question.epsilon, question.delta / 3)
-    own = _own(honest, mu)
-    pair = math.sqrt(spread(crowd, k) / (mu**2 * SURPLUS / (1 + SURPLUS)))
+    ratio = math.sqrt(spread(crowd, k) * (1 + SURPLUS) / SURPLUS) / _own(honest, 1.0)
+    own, rounding = least_noise(question, lambda asked: _own(honest, mu_of(asked.epsilon, asked.delta / 3)),
+                                partial(_rounding, n, n - 1, ratio))  # fmt: skip
     degree = 2 * k - k * k / (n - 1)
-    theorem = "GOPA on a random k-out graph"
-    return _stated(question, f"kout:{n},k={k}", degree, own, pair, theorem, "perso:GOPA-4", "quoted", honest)
+    theorem, graph = "GOPA on a random k-out graph", f"kout:{n},k={k}"
+    return _stated(question, graph, degree, own, ratio, theorem, "perso:GOPA-4", "quoted", honest, rounding)
 
 
 def _stated(
-    question: Question, graph: str, degree: float, own: float, pair: float, theorem: str, spec: str, status: Status,
-    honest: int,
+    question: Question, graph: str, degree: float, own: float, ratio: float, theorem: str, spec: str, status: Status,
+    honest: int, rounding: float,
 ) -> Option:  # fmt: skip
-    noise = f"noise between neighbors of {pair:.4g} sensitivities, ratio {pair / own:.4g}"
+    noise = f"noise between neighbors of {rounded_up(ratio * own)} sensitivities, ratio {rounded_up(ratio)}"
     cost = f"{2 * degree:.4g} of the messages are keys and confirmations of a few dozen bytes; one carries the value"
     return Option(
         "gopa", graph, 1, own, status, theorem, spec, f"{honest} of {question.peers} peers are honest and stay",
         own / math.sqrt(question.peers), False, "perso:GOPA-5: own / sqrt(n)", 2 * degree + 1, question.mu**2 * own**2,
         (noise, cost, "who drops out is rolled back, as long as it has published nothing",
-         "between real peers with `bruit mean --peers`"),
+         "between real peers with `bruit mean --peers`"), rounding,
     )  # fmt: skip

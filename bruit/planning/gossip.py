@@ -7,14 +7,24 @@ needs the noise of local DP. The mean loss falls with n: it is (rank - 1) / n, a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from bruit.algorithms.averaging import Averaging
+from bruit.algorithms.chebyshev import Chebyshev
+from bruit.algorithms.chebyshev import Public as Accelerated
+from bruit.algorithms.exchange import message_form
+from bruit.algorithms.gossip_sgd import GossipSGD
+from bruit.algorithms.home import OnGrid
 from bruit.algorithms.muffliato import muffliato
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.planning.noise import least_multiplier
 from bruit.planning.option import Option, descent_error
+from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.privacy.network.consensus import is_uniform
 
@@ -29,20 +39,49 @@ def option(question: Question) -> Option:
         return _learning(question, graph)
     if is_uniform(graph):
         raise PrivacyError("on the complete graph everybody hears every noisy value at once: this is local DP")
-    z = 1.0 / question.mu
-    for _ in range(8):  # the number of rounds depends on the noise, and the noise on the rounds
-        steps = question.steps or muffliato(graph, z, question.spread / question.sensitivity**2).steps
-        needed, loss, how = _needed(question, graph, steps)
-        if abs(needed - z) <= 1e-9 * needed:
-            break
-        z = needed
-    z = max(z, needed)
+    steps, needed = _settled(question, graph)
+    z, rounding = least_noise(question, needed.multiplier, partial(_mixed, graph, steps))
     notes = ("the worst pair, a neighbor, loses one unit whatever the noise",) if question.protect == "mean" else ()
     return Option(
-        "gossip", graph.name, steps, z, "proven", "the exact loss of linear gossip", how,
+        "gossip", graph.name, steps, z, "proven", "the exact loss of linear gossip", needed.how,
         _trust(question), _error(question, graph, z, steps), True, "gossip:MUF-4",
-        float(steps * graph.degrees.mean()), loss, notes,
+        float(steps * graph.degrees.mean()), needed.loss, notes, rounding,
     )  # fmt: skip
+
+
+def _settled(question: Question, graph: Graph) -> tuple[int, _Needed]:
+    """How many rounds, and the noise for them: if none are asked for, they depend on the noise, and it on them."""
+    if question.steps is not None:
+        return question.steps, _needed(question, graph, question.steps)
+    steps = muffliato(graph, 1.0 / question.mu, question.spread / question.sensitivity**2).steps
+    needed = _needed(question, graph, steps)
+    for _ in range(8):
+        wanted = muffliato(graph, needed.multiplier(question), question.spread / question.sensitivity**2).steps
+        if wanted == steps:
+            break
+        steps, needed = wanted, _needed(question, graph, wanted)
+    return steps, needed
+
+
+def mixed_rounding(algorithm: Averaging | Chebyshev, graph: Graph, steps: int, home: Planned) -> float:
+    """R of one release each and of a message each in every round."""
+    public = algorithm.prepare(graph, steps)
+    facts, gamma = (public.exchange, public.gamma) if isinstance(public, Accelerated) else (public, 1.0)
+    form = message_form(facts, home, gamma=gamma)
+    return graph.n * (home.drawn(OnGrid(form.grid)) + (steps + 1) * home.drawn(form, facts.dither))
+
+
+def _mixed(graph: Graph, steps: int, home: Planned) -> float:
+    """The same whether gossip is plain or accelerated."""
+    ways = (Averaging(), Chebyshev(), Chebyshev(tuned=True))
+    return max(mixed_rounding(algorithm, graph, steps, home) for algorithm in ways)
+
+
+def _taught(graph: Graph, rounds: int, home: Planned) -> float:
+    """The same for a gradient each in every round."""
+    facts = GossipSGD().prepare(graph, rounds)
+    form = message_form(facts, home, more=0.5)
+    return graph.n * (rounds * home.drawn(OnGrid(form.grid)) + (rounds + 1) * home.drawn(form, facts.dither))
 
 
 def fixed_graph(question: Question) -> Graph:
@@ -57,26 +96,35 @@ def _trust(question: Question) -> str:
     return f"peers follow the protocol and look only at what they receive{together}"
 
 
-def _needed(question: Question, graph: Graph, steps: int) -> tuple[float, float, str]:
-    """Noise multiplier, the loss behind it, and the statement."""
+class _Needed(NamedTuple):
+    """The noise multiplier in real numbers, the loss behind it, and the statement."""
+
+    multiplier: Callable[[Question], float]
+    loss: float
+    how: str
+
+
+def _by_loss(loss: float, how: str) -> _Needed:
+    return _Needed(lambda asked: math.sqrt(loss) / asked.mu, loss, how)
+
+
+def _needed(question: Question, graph: Graph, steps: int) -> _Needed:
     if question.caps is None and question.protect == "worst":
-        return 1 / question.mu, 1.0, "gossip:MUF-2"
+        return _by_loss(1.0, "gossip:MUF-2")
     if question.colluders > 1:
         raise PrivacyError("colluders are planned for the worst pair; name them to `bruit epsilon` for their own loss")
     if graph.n <= EXACT_PEERS or question.caps is not None:
         from bruit.privacy.network.pairwise import pairwise
 
-        z, loss = least_multiplier(question, pairwise(graph, steps).m)
-        return z, loss, "gossip:MUF-2"
+        m = pairwise(graph, steps).m
+        return _Needed(lambda asked: least_multiplier(asked, m)[0], least_multiplier(question, m)[1], "gossip:MUF-2")
     if graph.group is not None:
         from bruit.privacy.network.krylov import leverage
 
         one = leverage(graph, [0], steps).loss[:, None].copy()
         one[0] = np.nan
-        loss = float(np.nansum(one)) / graph.n
-        return math.sqrt(loss) / question.mu, loss, "gossip:MUF-2"
-    loss = min(1.0, steps * float(graph.degrees.max()) / graph.n)
-    return math.sqrt(loss) / question.mu, loss, "gossip:MUF-3"
+        return _by_loss(float(np.nansum(one)) / graph.n, "gossip:MUF-2")
+    return _by_loss(min(1.0, steps * float(graph.degrees.max()) / graph.n), "gossip:MUF-3")
 
 
 def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
@@ -89,12 +137,12 @@ def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
 def _learning(question: Question, graph: Graph) -> Option:
     """Gossip SGD off the butterfly: hidden models react to what they heard, so every round counts in full."""
     rounds, n = question.contributions, graph.n
-    z = math.sqrt(rounds) / question.mu
+    z, rounding = least_noise(question, lambda asked: math.sqrt(rounds) / asked.mu, partial(_taught, graph, rounds))
     return Option(
         "gossip", graph.name, rounds, z, "proven", "local DP: composition of the ledger's lines", "gossip:MUF-9 ldp",
         "nobody: all messages may be public", descent_error(question, rounds, z**2 / n), False,
         "walk:RW-3, averaged gradients, if every round mixed completely", float(rounds * graph.degrees.mean()),
-        float(rounds), ("no theorem covers adaptive gradients on a graph without exact consensus",),
+        float(rounds), ("no theorem covers adaptive gradients on a graph without exact consensus",), rounding,
     )  # fmt: skip
 
 

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from bruit.errors import PrivacyError
 from bruit.planning.question import Question
+from bruit.privacy.accountants.rounding import USUAL, allowance
 from bruit.privacy.guarantee import Status
 
 FLOAT_BYTES, HEADER_BYTES = 8, 100
@@ -16,7 +18,8 @@ FLOAT_BYTES, HEADER_BYTES = 8, 100
 class Option:
     """`error` is the root mean square error of the mean in units of the sensitivity, or the excess loss of the model;
     `statement` names where it comes from, `at_most` whether it is a bound; `trust` is what one has to believe. A noise
-    multiplier or loss that means nothing here is nan."""
+    multiplier or loss that means nothing here is nan. `rounding` is R of all that is sent (fp:FP-0), which is inside
+    the budget: 0 where nothing is rounded, nan where nothing is known of it, and then the status is ideal at best."""
 
     protocol: str
     graph: str
@@ -32,6 +35,15 @@ class Option:
     messages: float
     loss: float = math.nan
     notes: tuple[str, ...] = ()
+    rounding: float = math.nan
+
+    def __post_init__(self) -> None:
+        if self.status == "proven" and math.isnan(self.rounding):
+            raise PrivacyError(f"the plan of {self.protocol} does not say what is sent, so that it is not proven")
+
+    def finite_precision(self, question: Question) -> float:
+        """2 gamma of fp:FP-0, the part of epsilon that pays for rounding; nan where nothing is known of it."""
+        return 2 * allowance(self.rounding, question.delta, max(USUAL, question.epsilon + 1))[0]
 
     def to_dict(self, question: Question) -> dict[str, Any]:
         """Plain data, as `bruit plan --json` prints it."""
@@ -45,12 +57,26 @@ class Option:
                           "upper_bound": self.at_most, "statement": self.statement},
             "messages_per_peer": self.messages,
             "bytes_per_peer": self.messages * (question.dim * FLOAT_BYTES + HEADER_BYTES),
-            "loss": _known(self.loss), "notes": list(self.notes),
+            "loss": _known(self.loss), "rounding": _known(self.rounding),
+            "finite_precision": _known(self.finite_precision(question)), "notes": list(self.notes),
         }  # fmt: skip
 
 
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
+
+
+def rounded_up(number: float, digits: int = 4) -> str:
+    """Noise as it is printed: with so many significant digits, and never less than it is.
+
+    >>> rounded_up(4.22471), rounded_up(0.1), rounded_up(12345678.0)
+    ('4.225', '0.1', '1.235e+07')
+    """
+    text = f"{number:.{digits}g}"
+    if float(text) >= number:
+        return text
+    step = 10.0 ** (math.floor(math.log10(abs(number))) - digits + 1)
+    return f"{float(text) + step:.{digits}g}"
 
 
 def descent_error(question: Question, steps: int, noise_variance: float) -> float:

@@ -43,21 +43,22 @@ class Plan:
             "claim": claim(asked, self.chosen),
             "protects": "every pair, by its cap" if asked.caps is not None else
                         "the worst pair" if asked.protect == "worst" else "the mean over pairs, a summary",
-            "colluders": asked.colluders, "peers": asked.peers, "job": asked.job,
+            "colluders": asked.colluders, "peers": asked.peers, "job": asked.job, "dim": asked.dim,
             "alternatives": [option.to_dict(asked) for option in self.alternatives], "not_applicable": self.refused,
         }  # fmt: skip
 
 
 def claim(asked: Question, option: Option) -> str:
     """What is promised, in words. Differential privacy is only spoken of where every pair is covered by a theorem."""
+    real = "ideal, true of real numbers and not of what is sent: " if option.status == "ideal" else ""
     aim = f"epsilon = {asked.epsilon:g} at delta = {asked.delta:g}, user level,"
     against = f"against {asked.colluders} peer(s)"
     if option.status == "heuristic":
         return f"aims at {aim} {against}: a heuristic, no guarantee for anybody; account for it with `bruit epsilon`"
     if asked.protect == "mean":
-        return f"{aim} for the mean loss over pairs, a summary and no guarantee for any pair, {against}"
+        return f"{real}{aim} for the mean loss over pairs, a summary and no guarantee for any pair, {against}"
     whom = "the worst pair" if asked.caps is None else "every pair, by its cap"
-    return f"({asked.epsilon:g}, {asked.delta:g})-DP at user level for {whom}, {against}"
+    return f"{real}({asked.epsilon:g}, {asked.delta:g})-DP at user level for {whom}, {against}"
 
 
 def protocols() -> dict[str, Callable[[Question], Option]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from bruit.domains import counts, nonnegative, positive
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.accountants.gaussian import mu_of
+from bruit.privacy.accountants.rounding import FARTHEST, USUAL, allowance
 
 Job = Literal["mean", "learning"]
 Protect = Literal["worst", "mean"]
@@ -66,6 +67,16 @@ class Question:
         positive(self, "sensitivity", "diameter")
         nonnegative(self, "spread")
         counts(self, "steps")
+
+    def sent(self, rounding: float) -> Question:
+        """The question about real numbers whose answer holds for what is sent, at this R or less (fp:FP-0)."""
+        asked = [self.epsilon] if self.caps is None else [self.epsilon, *self.caps[~np.isnan(self.caps)].tolist()]
+        gamma, delta = allowance(rounding, self.delta, max(USUAL, max(asked) + 1))
+        if not (gamma <= 2 and 2 * gamma < min(asked)):
+            raise PrivacyError(f"finite precision alone takes {2 * gamma:.2g} of epsilon, with {self.dim} number(s) in"
+                               f" a message, and {min(asked):g} is asked for; plan fewer steps, or a larger epsilon")
+        caps = None if self.caps is None else np.minimum(self.caps, FARTHEST) - 2 * gamma
+        return replace(self, epsilon=min(self.epsilon, FARTHEST) - 2 * gamma, delta=delta, caps=caps)
 
     @property
     def mu(self) -> float:

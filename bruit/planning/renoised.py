@@ -7,16 +7,20 @@ value itself, so for the worst pair it needs nearly the noise of local DP.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
-from bruit.algorithms.renoised import Renoised
+from bruit.algorithms.exchange import message_form
+from bruit.algorithms.home import OnGrid
+from bruit.algorithms.renoised import Public, Renoised
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.planning.gossip import fixed_graph
 from bruit.planning.noise import least_multiplier
 from bruit.planning.option import Option
+from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.planning.utility import renoised_extra_variance
 from bruit.privacy.network.consensus import is_uniform
@@ -38,12 +42,20 @@ def option(question: Question) -> Option:
     notes = () if proven else (f"losses of {SAMPLED} observers stand for all: run `bruit epsilon` for a guarantee",)
     if not proven and question.protect == "worst":  # at least what is proven: nobody loses more than by local DP
         m, proven, notes = np.ones((1, 1)), True, ("one unit a pair, as by local DP: not all pairs were computed",)
-    z, loss = least_multiplier(question, m)
+    loss = least_multiplier(question, m)[1]
+    z, rounding = least_noise(question, lambda asked: least_multiplier(asked, m)[0],
+                              partial(_rounding, Renoised(TAU).prepare(graph, steps), graph.n))  # fmt: skip
     return Option(
         "renoised", graph.name, steps, z, "proven" if proven else "heuristic", "re-noised gossip", "gossip:MUF-X1",
         "peers follow the protocol and look only at what they receive", _error(question, graph, z, steps), True,
-        "gossip:MUF-X1", float(steps * graph.degrees.mean()), loss, notes,
+        "gossip:MUF-X1", float(steps * graph.degrees.mean()), loss, notes, rounding,
     )  # fmt: skip
+
+
+def _rounding(public: Public, n: int, home: Planned) -> float:
+    """R of one release each and of a noise on every copy of every message."""
+    form = message_form(public.exchange, home, memory=public.memory, copies=True)
+    return n * (home.drawn(OnGrid(form.grid)) + sum(home.drawn(form, tau) for tau in public.taper.tolist()))
 
 
 def _rounds(question: Question, graph: Graph) -> int:

@@ -11,8 +11,11 @@ import math
 
 import numpy as np
 
+from bruit.algorithms.exchange import sum_grid
+from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
 from bruit.planning.option import Option
+from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 from bruit.privacy.network.ring import error_std, ring_losses, shared_noise, spaced_noise, with_last_noise
 
@@ -27,14 +30,18 @@ def option(question: Question) -> Option:
     if n < 3:
         raise PrivacyError(f"a private ring needs at least 3 peers, found {n}")
     alone = question.colluders == 1
-    noise = with_last_noise(spaced_noise(n, 1) if alone else shared_noise(n, 1))
+    hops = spaced_noise(n, 1) if alone else shared_noise(n, 1)
+    noise = with_last_noise(hops)
     # The worst coalition surrounds one peer; alone, the last peer and the middle one see as much as anybody.
     views = (n - 1, n // 2) if alone else ((0, 2),)
     loss = max(float(np.nanmax(ring_losses(n, noise, view, published=True))) for view in views)
-    terms, z = error_std(noise) ** 2, math.sqrt(loss) / question.mu
+    shares = [1.0, *np.sqrt(hops[hops > 0]).tolist()]  # the last noise is drawn apart
+    terms = error_std(noise) ** 2
+    z, rounding = least_noise(question, lambda asked: math.sqrt(loss) / asked.mu, lambda home: sum(
+        home.drawn(OnGrid(sum_grid(home, n)), share) for share in shares))  # fmt: skip
     spec, trust = ("gossip:RING-1, RING-4", "no two peers collude") if alone else ("gossip:RING-2", "honest forwarding")
     return Option(
         "ring", f"ring:{n}", n, z, "proven", "increments of a private ring sum", spec, trust, math.sqrt(terms) * z / n,
         False, f"gossip:RING-1: sqrt({terms:g}) z / n", 2.0, loss,
-        ("nobody may drop out: a skipped noise step leaves a window without noise",),
+        ("nobody may drop out: a skipped noise step leaves a window without noise",), rounding,
     )  # fmt: skip

@@ -2,6 +2,8 @@
 
     own = sqrt(rounds) / (mu sqrt(n_H)),  n_H = n minus the colluders, who know their own shares;   the mean of a round
     carries noise own / sqrt(n); a mean takes one round, learning one per contribution
+
+Ideal: no protocol here draws these shares of noise exactly on the grid that is summed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def option(question: Question) -> Option:
     own = math.sqrt(rounds) / (question.mu * math.sqrt(honest))
     error = descent_error(question, rounds, own**2 / n) if learning else own / math.sqrt(n)
     return Option(
-        "secure-aggregation", f"complete:{n}", 4 * rounds, own, "proven",
+        "secure-aggregation", f"complete:{n}", 4 * rounds, own, "ideal",
         "the Gaussian mechanism of a sum, noise shared out", "perso:FL-3",
         f"a server that never colludes with {threshold} of {n} peers, and the hardness of key agreement",
         error, learning, "walk:RW-3, noise own / sqrt(n) per mean" if learning else "perso:FL-2: own / sqrt(n)",

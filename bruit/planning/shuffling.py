@@ -28,4 +28,5 @@ def option(question: Question) -> Option:
         "a shuffler that hides who sent what and colludes with nobody", 1 / math.tanh(local / 2) / (2 * math.sqrt(n)),
         True, "perso:LDP-1: coth(epsilon_0 / 2) / (2 sqrt(n))", 1.0, math.nan,
         (f"every report is {local:.4g}-LDP even if the shuffler is corrupt", "randomized response, no Gaussian noise"),
+        0.0,
     )  # fmt: skip

@@ -8,7 +8,8 @@ own multiplier z_u. With D = diag(z) the view of v is K_v (x + D eta), so what v
 Q an orthonormal basis of row(K_v): the projector on row(K_v D) is D Q (Q^T D^2 Q)^-1 Q^T D. Candidate graphs link the
 pairs that trust each other most, from a spanning tree of largest least trust upwards. For each graph the noises are
 found by raising those of violated pairs until every cap holds; the graph of least error sqrt(sum z_u^2) / n wins. Every
-cap of the answer is checked again; without that check there is no answer.
+cap of the answer is checked again; without that check there is no answer. All of it is ideal, about real numbers: the
+dithers and grids of fp:FP-1 are for equal noises, and the accountant charges a run with unequal ones as local DP.
 """
 
 from __future__ import annotations

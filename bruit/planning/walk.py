@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 
+from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.planning.option import Option, descent_error
+from bruit.planning.precision import Planned
 from bruit.planning.question import Question
 from bruit.privacy.network.consensus import is_uniform
 from bruit.privacy.network.walk_ahead import (
@@ -23,11 +25,12 @@ from bruit.privacy.network.walk_ahead import (
     walk_energies,
     walk_profile,
 )
-from bruit.privacy.network.walk_hypotheses import limits
+from bruit.privacy.network.walk_hypotheses import FLOATS, limits
 from bruit.privacy.network.walk_pairs import summary
 
 EXACT_PAIRS, ALL_PAIRS, ALIKE, FOLLOWED, COARSE = 12, 512, 2048, 4096, 2**14
 """Peers up to which pairs are followed exactly, and up to which all are bounded: any graph, and one of equal peers."""
+START = 0.5  # noise multipliers are seldom below: R is that of the least noise that may be the answer
 SLACK = 1.2  # visits the cap allows, over the mean: as in the published experiments (walk:F-4)
 
 
@@ -41,16 +44,17 @@ def option(question: Question) -> Option:
     learning = question.job == "learning"
     if not learning and not is_uniform(graph):
         raise PrivacyError("the error of a mean by a walk is known where visits are uniform: on the complete graph")
-    z, theorem = _least(question, graph)
     hops = max(1, round(rounds * graph.n / SLACK)) if learning else graph.n
+    z, theorem, rounding = _sent(question, graph, hops)
     error = descent_error(question, hops, z**2) if learning else _mean_error(question, graph.n, z)
     statement = ("walk:RW-3, Prop. 7.3, the few visits above the cap left out" if learning else
                  "walk:RW-14, one contribution each: visits of uniform peers, silent ones add noise too")  # fmt: skip
-    notes = (str(limits(rounds, question.cooldown)),
+    notes = (str(limits(rounds, question.cooldown)), str(FLOATS),
              "assumed: the last token is not published; losses are convex and smooth, the rate is at most 2 / beta")
     return Option(
         "walk", graph.name, hops, z, "proven", theorem, "walk:RW-14",
         "peers follow the protocol and add the full noise", error, False, statement, hops / graph.n, math.nan, notes,
+        rounding,
     )  # fmt: skip
 
 
@@ -61,6 +65,18 @@ def _mean_error(question: Question, n: int, z: float) -> float:
     """
     reached = 1 - (1 - 1 / n) ** n
     return math.sqrt(z**2 / (n * reached**2) + question.spread * (1 - reached) / (reached * n))
+
+
+def _sent(question: Question, graph: Graph, hops: int) -> tuple[float, str, float]:
+    """The same for what is sent: R of all hops, at no more noise than the answer, and its part of epsilon."""
+    floor = START
+    while True:
+        home = Planned(floor, question.dim)
+        rounding = hops * home.drawn(WalkSGD(rate=1.0).form(hops, question.dim, home.grid, home.reach))
+        z, theorem = _least(question.sent(rounding), graph)
+        if z >= floor:
+            return z, theorem, rounding
+        floor /= 16
 
 
 def _least(question: Question, graph: Graph) -> tuple[float, str]:

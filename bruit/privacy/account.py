@@ -22,8 +22,8 @@ from bruit.errors import PrivacyError
 from bruit.privacy.accountants.rounding import rounded_epsilons
 from bruit.privacy.composition import compose
 from bruit.privacy.events import Event, Exact, GaussianEvent, Mask
-from bruit.privacy.guarantee import Guarantee, Hypothesis, Status
-from bruit.privacy.network.theorem import REAL, Facts, Theorem, out_of_reach
+from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis, Status, weakest
+from bruit.privacy.network.theorem import Facts, Theorem, out_of_reach
 from bruit.privacy.profile import EventsProfile, GaussianProfile, Profile, Rounded, check_delta
 
 Observers = int | Iterable[int] | str | None
@@ -127,6 +127,14 @@ class Charge:
             return rounded_epsilons(np.sqrt(self.energy), self.rounded(), delta)
         _, first, back = self._distinct()
         return np.array([self.profile(int(u)).epsilon(delta) for u in first])[back]
+
+    def largest(self, delta: float) -> float:
+        """The largest epsilon of all Gaussian entries: of every R, that of the largest loss; nan is left out."""
+        known = ~np.isnan(self.loss)
+        amounts, place = np.unique(self.rounded()[known], return_inverse=True)
+        most = np.zeros(len(amounts))
+        np.maximum.at(most, place, self.energy[known])
+        return float(rounded_epsilons(np.sqrt(most), amounts, delta).max(initial=0.0))
 
     def kinds(self) -> int:
         """How many different rows there are."""
@@ -335,7 +343,7 @@ class Accountant:
                 continue
             try:
                 watched = () if not self.facts.unwatched else (door_hypothesis(self.facts),)
-                found.append((theorem, theorem.check(self.facts) + watched))
+                found.append((theorem, (*theorem.check(self.facts), *watched, *self.facts.declared)))
             except PrivacyError as error:
                 refused.append(f"{theorem.title} ({theorem.spec}) does not apply: {error}")
                 continue
@@ -411,8 +419,8 @@ class Accountant:
         titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
         plain = charge.counts is None and 0 < charge.unit < math.inf
         return Guarantee(
-            last.title if single else f"composition of {titles}", last.spec if single else "gossip:DP-5", last.status,
-            self.facts.level, of, _named(observers),
+            last.title if single else f"composition of {titles}", last.spec if single else "gossip:DP-5",
+            weakest(answer.status for answer in answers), self.facts.level, of, _named(observers),
             tuple(dict.fromkeys(h for answer in answers for h in answer.hypotheses)),
             charge.profile(0), float(charge.told()[0]), charge.unit if plain else 0.0,
             (*(note for answer in answers for note in answer.notes(observers)), *more),
@@ -504,19 +512,20 @@ class Accountant:
         charge = _summed(phases)
         m = self._told(charge)
         known = _three(m)
-        most = float(charge.rounded().max(initial=0.0))
-        table = replace(charge, loss=np.array(known), rounding=most).epsilons(delta).tolist()
+        worst, most = charge.largest(delta), float(charge.rounded().max(initial=0.0))
+        others = replace(charge, loss=np.array(known[1:]), rounding=most).epsilons(delta)
+        table = [worst, *np.minimum(others, worst).tolist()]
         place = None if self.facts.n < 2 else tuple(int(k) for k in np.unravel_index(np.nanargmax(m), m.shape))
         answers = [phase.answers[0] if place is None else phase.by(place) for phase in phases]
         titles = "; then ".join(f"{answer.title} ({answer.spec})" for answer in answers)
         single = len(answers) == 1
         summary = Summary(
             answers[0].title if single else f"composition of {titles}", answers[0].spec if single else "gossip:DP-5",
-            answers[-1].status, self.facts.level, delta, charge.unit, known, (table[0], table[1], table[2]),
-            float(everybody.epsilon(delta)), everybody.loss,
+            weakest(answer.status for answer in answers), self.facts.level, delta, charge.unit, known,
+            (table[0], table[1], table[2]), float(everybody.epsilon(delta)), everybody.loss,
             tuple(dict.fromkeys(h for answer in answers for h in answer.hypotheses)), refused,
         )  # fmt: skip
-        return Table(summary, m, "")
+        return Table(summary, m, "", charge.rounded())
 
     def _alike(self, everybody: Guarantee, delta: float, status: Status, refused: tuple[str, ...]) -> Summary:
         """Noise that is not Gaussian: every pair is charged as if everybody looked on."""
@@ -568,8 +577,10 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """All pairs of a run and their summary; `losses` is None where pairs have none of their own, for the `reason`."""
+    """All pairs of a run and their summary; `losses` is None where pairs have none of their own, for the `reason`.
+    `rounding` is R of every pair."""
 
     summary: Summary
     losses: Array | None  # (n, n)
     reason: str
+    rounding: Array | None = None  # (n, n)

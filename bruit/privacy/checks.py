@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from bruit.errors import BruitError, ConformanceError, PrivacyError
 from bruit.privacy.composition import compose, composed
-from bruit.privacy.guarantee import STATUSES, Guarantee
+from bruit.privacy.guarantee import REAL, STATUSES, Guarantee
 from bruit.privacy.profile import Profile
 
 DELTAS = (1e-9, 1e-6, 1e-3)
@@ -67,6 +67,9 @@ def check_statement(case: Case) -> None:
     _require(found.status in STATUSES, case, f"the status {found.status!r} is unknown")
     _require(found.level in ("user", "record", "group"), case, f"the level {found.level!r} is unknown")
     _require(len(found.hypotheses) > 0, case, "no hypothesis is named")
+    real = REAL in found.hypotheses
+    _require(not (real and found.status == "proven"), case, "what assumes real numbers is not proven but ideal")
+    _require(real or found.status != "ideal", case, "it is ideal and does not say that numbers are real")
     _require(found.of != found.against, case, f"{found.of} has no secrets from itself")
 
 

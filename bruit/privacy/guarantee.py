@@ -8,7 +8,7 @@ epsilon(delta) follows without slack (gossip:DP-1, LG-1).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Literal
@@ -26,6 +26,11 @@ STATUSES: tuple[Status, ...] = ("proven", "quoted", "ideal", "published", "heuri
 real numbers only; printed somewhere, not as it holds; an estimate. In a composition the weakest wins."""
 
 
+def weakest(statuses: Iterable[Status]) -> Status:
+    """The status of a statement that rests on all of these."""
+    return max(statuses, key=STATUSES.index)
+
+
 @dataclass(frozen=True)
 class Hypothesis:
     """One condition of a theorem, and whether the library checked it or has to assume it."""
@@ -37,6 +42,7 @@ class Hypothesis:
         return f"{'checked' if self.checked else 'assumed'}: {self.text}"
 
 
+REAL = Hypothesis("numbers are real: nothing is said of the floats that are sent (ideal arithmetic)", checked=False)
 FRESH = Hypothesis("the parts rest on different draws of noise", checked=True)
 INDEPENDENT = Hypothesis("the parts draw their noise independently of each other", checked=False)
 
@@ -74,6 +80,11 @@ class Guarantee:
     seen: str = ""
     advice: tuple[str, ...] = ()
     noise: Sources = field(default=frozenset(), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.status == "proven" and REAL in self.hypotheses:
+            raise PrivacyError(f"{self.theorem} ({self.spec}) assumes that numbers are real: what it says is ideal, and"
+                               " not proven for what is sent")  # fmt: skip
 
     def epsilon(self, delta: float = 1e-6) -> Epsilon:
         """The epsilon of this statement at delta, as a number that explains itself."""
@@ -115,7 +126,7 @@ def together(guarantees: Sequence[Guarantee]) -> Guarantee:
         return first
     for one, other in combinations(guarantees, 2):
         _refuse_shared(one, other)
-    status = max((part.status for part in guarantees), key=STATUSES.index)
+    status = weakest(part.status for part in guarantees)
     apart = FRESH if all(part.noise for part in guarantees) else INDEPENDENT
     stated = dict.fromkeys(h for part in guarantees for h in part.hypotheses)
     hypotheses = (*(h for h in stated if h not in (FRESH, INDEPENDENT)), apart)
@@ -151,6 +162,15 @@ def _refuse_shared(one: Guarantee, other: Guarantee) -> None:
                        " twice; chain them, each after= the one before")
 
 
+REALLY = "true of real numbers, not of what is sent"
+"""What a screen says beside an epsilon whose status is ideal."""
+
+
+def status_words(status: Status) -> str:
+    """The status as it stands beside an epsilon."""
+    return f"{status}: {REALLY}" if status == "ideal" else status
+
+
 class Epsilon(float):
     """A privacy loss that explains itself: `float(e)` is the number, `e.why()` the statement behind it."""
 
@@ -170,8 +190,9 @@ class Epsilon(float):
         about = self.guarantee
         measured = [f"loss {about.loss:.6g} in local-DP units"] if not math.isnan(about.loss) else []
         measured += [f"noise multiplier {about.noise_multiplier:.6g}"] if about.noise_multiplier else []
+        status = status_words(about.status)
         lines = [
-            f"epsilon = {float(self):.6g} at delta = {self.delta:g} ({about.level} level), {about.status}",
+            f"epsilon = {float(self):.6g} at delta = {self.delta:g} ({about.level} level), {status}",
             f"what {about.against} could have learned about {about.of}",
             f"by {about.theorem} ({about.spec})" + (": " + ", ".join(measured) if measured else ""),
         ]

@@ -76,6 +76,16 @@ def _alone(lock: Path) -> Iterator[None]:
         lock.unlink()
 
 
+def beside(table: Path, limit: float | None = None) -> SpentFile:
+    """The record of a table, next to it wherever the command is given from; links to a table share its record."""
+    real = table.resolve() if table.is_symlink() else table
+    return SpentFile(Path(f"{real}.spent.json"), math.inf if limit is None else limit)
+
+
+def unrecorded(_: object) -> None:
+    """What pays for data one may lose: nothing is written down. For simulations and tests, by this word only."""
+
+
 def total(lines: list[dict[str, Any]]) -> float:
     """Epsilons of several questions about the same rows add up."""
     return math.fsum(_paid(line) for line in lines)

@@ -20,6 +20,7 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import complete
+from bruit.local_dp.estimates import quantile
 from bruit.network.address_book import AddressBook
 from bruit.network.identity import signing_key
 from bruit.privacy.binomial_profile import BinomialProfile
@@ -116,10 +117,17 @@ class MeanTerms:
     def error(self, peers: int, online: tuple[int, ...] | None = None) -> float:
         """Standard error of the mean that coins and rounding cause."""
         stayed = tuple(range(peers)) if online is None else online
-        spread = math.sqrt((self.coins(peers) + 1) * len(stayed) / 4)  # of the sum, in levels
+        return self._level(stayed) * math.sqrt((self.coins(peers) + 1) * len(stayed) / 4)
+
+    def half_width(self, peers: int, online: tuple[int, ...], confidence: float) -> float:
+        """Half of the interval of the mean: z standard errors and, since coins are whole, one level of the sum."""
+        return quantile(confidence) * self.error(peers, online) + self._level(online)
+
+    def _level(self, stayed: tuple[int, ...]) -> float:
+        """What one level of the sum moves the mean by."""
         if self.rows is None:
-            return (self.high - self.low) / PER_PEER * spread / len(stayed)
-        return (self.high - self.low) / PER_ROW * spread / sum(self.rows[u] for u in stayed)
+            return (self.high - self.low) / PER_PEER / len(stayed)
+        return (self.high - self.low) / PER_ROW / sum(self.rows[u] for u in stayed)
 
     def mean(self, report: Report) -> float:
         """The mean over the rows, or the peers, that are in the sum."""

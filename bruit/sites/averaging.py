@@ -12,7 +12,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bruit.arrays import Array
@@ -37,7 +37,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Seat:
-    """One's own place: keys, book, number, value, where the copy of the board goes, and how long lists stay open."""
+    """One's own place: keys, book, number, value, where the copy of the board goes, and how long lists stay open.
+
+    spend: called with the peers that committed before the masked value leaves, to write the price down; it may refuse.
+    `bruit.privacy.spent_file.unrecorded` is for data one may lose.
+    """
 
     folder: Path
     book: AddressBook
@@ -45,8 +49,8 @@ class Seat:
     value: Array
     board: Path
     patience: float = 60.0
-    spend: Spend = lambda sealed: None
     tell: Tell = lambda stage: None
+    spend: Spend = field(kw_only=True)
 
     def __post_init__(self) -> None:
         if self.board.exists():
@@ -224,10 +228,10 @@ async def _join(seat: Seat, wanted: Agreement) -> None:
 def _checked(first: Post, wanted: Agreement) -> Agreement:
     """The agreement on the board, if it is what was agreed on."""
     found = opened_agreement(first)
-    for field in dataclasses.fields(Agreement):
-        mine, theirs = getattr(wanted, field.name), getattr(found, field.name)
-        if field.name != "nonce" and mine != theirs:
-            raise RemoteProtocolError(f"the organizer's terms differ: {field.name} is {_short(theirs)} there and"
+    for term in dataclasses.fields(Agreement):
+        mine, theirs = getattr(wanted, term.name), getattr(found, term.name)
+        if term.name != "nonce" and mine != theirs:
+            raise RemoteProtocolError(f"the organizer's terms differ: {term.name} is {_short(theirs)} there and"
                                       f" {_short(mine)} here; nothing was said")  # fmt: skip
     return found
 

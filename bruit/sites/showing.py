@@ -20,6 +20,8 @@ from bruit.graphs.sequence import Butterfly, butterfly
 from bruit.privacy.account import Summary
 from bruit.sites.demo import start, table, watch
 from bruit.sites.founding import found
+from bruit.sites.own_records import read_share
+from bruit.sites.site import read_site
 
 
 def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, console: Console, screen: Console | None,
@@ -40,7 +42,9 @@ def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, cons
     else:
         with Live(table([{}] * peers), console=screen, refresh_per_second=8, transient=True) as live:
             reports = watch(sites, processes, live)
-    summary, why = _summary(sites[0].parent / "experiment.toml")
+    first = read_site(sites[0])
+    share, _ = read_share(first.folder / first.file.records, first.file.peer, peers)
+    summary, why = _summary(sites[0].parent / "experiment.toml", share.width)
     if any(one["missed"] for one in reports):
         summary, why = None, "somebody was missed on the way"
     if emit is not None:
@@ -66,16 +70,17 @@ def _reports(reports: list[dict[str, Any]]) -> Table:
     return shown
 
 
-def _summary(path: Path) -> tuple[Summary | None, str]:
+def _summary(path: Path, width: int) -> tuple[Summary | None, str]:
     """What the agreed experiment lets anybody learn when nobody is missed, from public facts only; or why not.
 
-    Only rounds are agreed on ahead: meetings and walks are drawn by the peers themselves, and nobody knows them all.
+    `width` is how many numbers a value has: noise and rounding depend on it. Only rounds are agreed on ahead: meetings
+    and walks are drawn by the peers themselves, and nobody knows them all.
     """
     text = path.read_text()
     file = parse(text, path.name)
     agreed = protocol(file, text, path.name)
     graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
-    noise = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed)
+    noise = None if file.privacy is None else build_privacy(file.privacy, algorithm, graph, steps, file.seed, width)
     refuse_for_real_peers(algorithm, noise)
     if file.privacy is None or noise is None:
         return None, "there was no privacy"
@@ -83,4 +88,4 @@ def _summary(path: Path) -> tuple[Summary | None, str]:
         return None, "nobody knows all the meetings that took place"
     if not isinstance(graph, Butterfly) and graph.n > 512:
         return None, "all pairs of so many peers take too long"
-    return rehearse(algorithm, graph, noise, steps, file.seed).summary(file.privacy.delta), ""
+    return rehearse(algorithm, graph, noise, steps, file.seed, width).summary(file.privacy.delta), ""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bruit.errors import PrivacyError
+from bruit.experiment import calibrated
 from bruit.mechanisms import Gaussian, Mechanism
 from bruit.personal.private import gradient_noise
 from bruit.result import Run
@@ -55,12 +56,15 @@ class Wish:
         noise: Any = self._unmeasured(task)
         if self.epsilon is not None:
             blank = Logistic(Records.of(np.zeros((task.peers, 1)), np.ones(task.peers), np.arange(task.peers)))
+            if isinstance(noise, Gaussian):
+                return calibrated(noise, self.epsilon, self.delta, task.dim,
+                                  lambda tried: rehearse(blank, privacy=tried, evaluate_every=0))  # fmt: skip
             counted = rehearse(blank, privacy=Gaussian(clip=1.0, sigma=1.0), evaluate_every=0).facts().releases()
-            calibrated: Mechanism = noise.calibrate(self.epsilon, self.delta, max(1, int(np.max(counted))))
-            return calibrated
+            measured: Mechanism = noise.calibrate(self.epsilon, self.delta, max(1, int(np.max(counted))))
+            return measured
         amount = {"sigma": self.sigma} if self.level == "user" else {"noise_multiplier": self.sigma / noise.sensitivity}
-        measured: Mechanism = replace(noise, **amount)
-        return measured
+        given: Mechanism = replace(noise, **amount)
+        return given
 
     def check_kept(self, done: Run) -> None:
         """The ledger of what really happened has the last word on a budget."""

@@ -32,10 +32,13 @@ Spend = Callable[[Question], None]
 
 @final
 class Holder(Machine):
-    """`spend` is called once, when all is agreed and before anything about the rows leaves; it may refuse."""
+    """`spend` is called once, when all is agreed and before anything about the rows leaves; it may refuse.
+
+    `bruit.two_party.Spending` writes the question down; `bruit.privacy.spent_file.unrecorded` is for data one may lose.
+    """
 
     def __init__(
-        self, role: Role, question: Question, rows: Rows, spend: Spend = lambda _: None,
+        self, role: Role, question: Question, rows: Rows, spend: Spend,
         draw: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self.role, self.question, self.rows = role, question, rows

@@ -98,7 +98,7 @@ class NoisyBit:
         >>> round(NoisyBit("auc", 1.0, 8).exact_epsilon, 10), round(NoisyBit("auc", 1.0, 16).exact_epsilon, 10)
         (0.9970021123, 0.9999491662)
         """
-        return math.log(((1 << self.noise_bits) - self.threshold) / self.threshold)
+        return math.log(((1 << self.noise_bits) - self.threshold) / self.threshold) * (1 + 1e-15)  # rounded up
 
     @property
     def input_bits(self) -> int:

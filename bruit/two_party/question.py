@@ -19,7 +19,7 @@ import numpy as np
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.local_dp.coins import check_epsilon
-from bruit.local_dp.estimates import Estimate, quantile
+from bruit.local_dp.estimates import Estimate, quantile, score_interval
 from bruit.local_dp.two_party import pairings
 from bruit.privacy.events import BoundedEvent, Event
 from bruit.randomness import Replay
@@ -99,20 +99,18 @@ class Question:
     def estimate(self, bits: Bools, confidence: float = 0.95) -> Estimate:
         """From the bits of all pairs (P, m), 1 where the kernel takes its higher value; for the population's statistic.
 
-            share of ones s in [p, 1 - p],   Var s <= (s (1 - s) + (P - 1) (s (1 - s) - p (1 - p))) / (P m)
-            interval: all s that lie within z standard errors of the share found (Wilson), unbiased like the share
+            Var of the estimate at t <= (P (high - t) (t - low) + N) / (P m),    N: what the coin adds to one bit
+            interval: all t that lie within z standard deviations of the estimate, and what one bit moves it by
 
-        Pairs of one round are independent; those of different rounds share rows, which adds at most the second term.
+        Pairs of one round are independent; those of different rounds share rows, which costs at most the factor P.
         """
-        p, (low, high), z = self.bit.flip, self.bit.comparison.values, quantile(confidence)
-        share = float(bits.mean())
-        single = min(max(share, p), 1 - p) * (1 - min(max(share, p), 1 - p))
-        error = math.sqrt((single + (self.rounds - 1) * (single - p * (1 - p))) / bits.size)
-        count = single / error**2  # independent bits that would say as much
-        middle, grown = share + z * z / (2 * count), 1 + z * z / count
-        half = z * math.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
-        found = self.bit.unbiased(np.array([share, (middle - half) / grown, (middle + half) / grown])).tolist()
-        return Estimate(found[0], error * (high - low) / (1 - 2 * p), found[1], found[2], confidence, bits.size)
+        low, high = self.bit.comparison.values
+        value, noise = float(self.bit.unbiased(np.array([bits.mean()]))[0]), self.bit.answer_variance
+        near = min(max(value, low), high)  # no farther from the statistic than value
+        error = math.sqrt((self.rounds * (high - near) * (near - low) + noise) / bits.size)
+        step = (high - low) / (1 - 2 * self.bit.flip) / bits.size
+        ends = score_interval(near, self.rounds / bits.size, noise / bits.size, (low, high), quantile(confidence), step)
+        return Estimate(value, error, *ends, confidence, bits.size)
 
 
 class Rows(NamedTuple):

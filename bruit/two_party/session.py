@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bruit.local_dp.estimates import Estimate
+from bruit.privacy.spent_file import unrecorded
 from bruit.two_party.channel import Channel, run
 from bruit.two_party.holder import Holder, Role, Spend
 from bruit.two_party.machine import converse
@@ -32,10 +33,11 @@ class Answer:
 
 
 def ask(
-    role: Role, question: Question, rows: Rows, channel: Channel, confidence: float = 0.95,
-    spend: Spend = lambda _: None, tell: Callable[[int, int], None] = lambda done, total: None,
+    role: Role, question: Question, rows: Rows, channel: Channel, confidence: float = 0.95, *, spend: Spend,
+    tell: Callable[[int, int], None] = lambda done, total: None,
 ) -> Answer:
-    """One side of the conversation; both sides get the same answer. tell: batches done, and all of them."""
+    """One side of the conversation; both sides get the same answer. spend: called with the question before anything
+    about the rows leaves, as `Spending(...).spend`. tell: batches done, and all of them."""
     holder = Holder(role, question, rows, spend)
     begin = time.monotonic()
     run(holder, channel, lambda: tell(*holder.progress))
@@ -43,8 +45,10 @@ def ask(
 
 
 def rehearse(question: Question, first: Rows, second: Rows, confidence: float = 0.95) -> Answer:
-    """Both sides in this process: the real protocol with all its cryptography, without a line."""
-    garbler, evaluator = Holder("garbler", question, first), Holder("evaluator", question, second)
+    """Both sides in this process: the real protocol with all its cryptography, without a line. Whoever runs it has all
+    rows already: nothing is written down."""
+    garbler, evaluator = (Holder("garbler", question, first, unrecorded),
+                          Holder("evaluator", question, second, unrecorded))  # fmt: skip
     begin = time.monotonic()
     said = converse(garbler, evaluator)
     return answer_of(garbler, confidence, (said, said), time.monotonic() - begin)
@@ -55,6 +59,6 @@ def answer_of(holder: Holder, confidence: float, traffic: tuple[int, int], secon
     question = holder.question
     found: Estimate = question.estimate(holder.bits, confidence)
     least, most = question.bit.comparison.values
-    value, low, high = (min(max(end, least), most) for end in (found.value, found.low, found.high))
-    return Answer(value, found.value, found.error, low, high, confidence, question.exact_epsilon, holder.bits.size,
-                  holder.crossing, *traffic, seconds)
+    value = min(max(found.value, least), most)
+    return Answer(value, found.value, found.error, found.low, found.high, confidence, question.exact_epsilon,
+                  holder.bits.size, holder.crossing, *traffic, seconds)

@@ -111,7 +111,7 @@ function done(event) {
   byId("progress-told").textContent = "";
   const privacy = event.report.privacy;
   end("done", `done: epsilon of the worst pair ${number(privacy.worst.epsilon)}, typical ${number(privacy.typical.epsilon)}, ` +
-    `local DP alone ${number(privacy.local.epsilon)}, at delta ${number(privacy.delta)}, ${privacy.level} level (${privacy.status})`);
+    `local DP alone ${number(privacy.local.epsilon)}, at delta ${number(privacy.delta)}, ${privacy.level} level (${privacy.status_in_words})`);
   const link = byId("open-report");
   link.href = `/runs/${encodeURIComponent(run.name)}/report`;
   link.textContent = `open the report of ${run.name}`;

@@ -1,6 +1,7 @@
 """What if: graph, noise, rounds and observers in; who could reconstruct whom, losses by distance and the error out.
 
-    loss of u      exact, in local-DP units, for the joint view of the observers (gossip:MUF-2); epsilon from it
+    loss of u      exact, in local-DP units, for the joint view of the observers (gossip:MUF-2); epsilon from it, for
+                   what is sent if values are single numbers (fp:FP-1)
     computable     peers whose values the observers could compute if nobody added noise (gossip:REC-1), exactly
     error^2        sigma^2 |P|_F^2 / n + spread |P - J|_2^2,   P = P_T(W), J the mean, spread = 1/4   (gossip:MUF-4)
 
@@ -11,16 +12,20 @@ spectra are kept.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from bruit.algorithms.averaging import Averaging
+from bruit.algorithms.chebyshev import Chebyshev
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.graphs import graph as named
+from bruit.planning.gossip import mixed_rounding
+from bruit.planning.precision import Planned
 from bruit.privacy.account import Charge
 
 MOST_PEERS, MOST_STEPS = 256, 50  # what is answered within a second
@@ -84,6 +89,8 @@ def answer(asked: WhatIf) -> dict[str, Any]:
     graph = asked.graph()
     watching = sorted({v for v in asked.observers if 0 <= v < graph.n}) or [0]
     charge = _charge(graph.name, tuple(watching), asked.steps).scaled(asked.noise)
+    if asked.noise:
+        charge = replace(charge, rounding=_rounding(graph, asked))
     losses, epsilons = charge.loss, charge.epsilons(asked.delta)
     away = np.min([graph.distances(v) for v in watching], axis=0)
     others = np.setdiff1d(np.arange(graph.n), watching)
@@ -98,6 +105,14 @@ def answer(asked: WhatIf) -> dict[str, Any]:
         "error": error, "error_of_local_dp": asked.noise / math.sqrt(graph.n), "delta": asked.delta, "level": "user",
         "sentence": _sentence(asked, graph, watching, others, losses, epsilons, known, error),
     }  # fmt: skip
+
+
+def _rounding(graph: Graph, asked: WhatIf) -> float:
+    """R of the messages, with this noise (fp:FP-1)."""
+    ways: list[Averaging | Chebyshev] = [Averaging()]
+    if asked.accelerated and spectral_gap(graph) > 1e-12:
+        ways.append(Chebyshev())
+    return max(mixed_rounding(algorithm, graph, asked.steps, Planned(asked.noise, 1)) for algorithm in ways)
 
 
 def predicted_error(graph: Graph, asked: WhatIf) -> float:
@@ -141,7 +156,6 @@ def _charge(name: str, watching: tuple[int, ...], steps: int) -> Charge:
     """What the accountant charges with noise multiplier 1, whatever the noise: dragging it asks for nothing new.
 
     Accelerated gossip shows the same on one fixed graph (gossip:MUF-2)."""
-    from bruit.algorithms.averaging import Averaging
     from bruit.experiment import rehearse
     from bruit.mechanisms import Gaussian
 

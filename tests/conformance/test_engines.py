@@ -72,7 +72,8 @@ def test_chained_phases_share_states_and_ledger():
     noise = br.Gaussian(clip=2.0, sigma=1.0)
     first = br.run(br.GossipSGD(), graph, task, privacy=noise, steps=3, seed=1)
     second = br.run(br.GossipSGD(), graph, task, privacy=noise, steps=4, seed=2, after=first)
-    assert len(second.ledger) == len(first.ledger) + 8 * 3
+    assert second.facts().data_lines().sum() == 8 * 3
+    assert len(second.ledger) == len(first.ledger) + 8 * 3 + 8 * 4  # and a dither for every message
     assert second.epsilon() > first.epsilon()
     assert "went on from its hidden states" in second.epsilon(of=1, seen_by=0).why()
 
@@ -81,7 +82,8 @@ def test_chain_goes_on_and_levels_do_not_mix():
     task, graph = small_task(8), grid(2, 4)
     first = br.run(br.GossipSGD(), graph, task, privacy=br.Gaussian(clip=2.0, sigma=1.0), steps=3)
     second = br.chain(first, task, steps=2)
-    assert len(second.ledger) == len(first.ledger) + 8  # the last words of a phase carry no new gradient
+    assert second.facts().data_lines().sum() == 8  # the last words of a phase carry no new gradient
+    assert len(second.ledger) == len(first.ledger) + 8 + 8 * 2  # and a dither for every message
     assert not np.allclose(first.estimates, second.estimates)
     with pytest.raises(br.PrivacyError, match="different levels"):
         br.chain(first, task, steps=2, privacy=br.Gaussian(clip=2.0, sigma=1.0, level="record"))

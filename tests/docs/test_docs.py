@@ -1,123 +1,35 @@
 """The documentation is true: code runs, commands succeed, output is what the page shows, links lead somewhere.
 
-Conventions of the pages, all checked here:
-- the ```python blocks of a page share one namespace and one empty folder;
-- in ```sh blocks, lines that start with `bruit ` are run; other lines (make, git) are for people; a command must
-  succeed, or end as its comment `# exit code 1` says;
-- a ```toml block whose first line is `# name.toml` is written to that file;
-- a ```text block right after a python or sh block shows its output: every line must occur in it, in order, up to
-  blanks; a line `...` leaves something out.
+The conventions of the pages are told in docs/pages.py; `python -m docs.pages` renews what they show.
 """
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import importlib
-import io
 import re
-import shlex
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from bruit import cli
 from docs import generate, picture
-
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    path
-    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    if "notes" not in path.relative_to(ROOT).parts  # included in generated pages, and run there
-)
-FENCE = re.compile(r"^```(?P<kind>[a-z]*)[ ]*(?P<mark>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-WIDTH = 100
-
-
-@dataclass(frozen=True)
-class Block:
-    kind: str
-    mark: str
-    body: str
-    line: int
-    follows: int  # number of text lines between the previous block and this one
-
-
-def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    found, end = [], 0
-    for fence in FENCE.finditer(text):
-        between = text[end : fence.start()].strip()
-        found.append(Block(fence["kind"], fence["mark"].strip(), fence["body"], text.count("\n", 0, fence.start()) + 1,
-                           len(between.splitlines())))  # fmt: skip
-        end = fence.end()
-    return found
-
-
-def command(line: str) -> str:
-    """What a bruit command prints; it must exit with 0, or with the code that its comment names."""
-    wanted = re.search(r"# exit code (\d+)", line)
-    arguments = shlex.split(line, comments=True)[1:]
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        code = cli.app(arguments, prog_name="bruit", standalone_mode=False)
-    assert int(code or 0) == (int(wanted[1]) if wanted else 0), f"{line}: exit code {code}"
-    return shown.getvalue()
-
-
-def python(body: str, page: ModuleType, where: str) -> str:
-    """What a block prints."""
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        exec(compile(body, where, "exec"), page.__dict__)
-    return shown.getvalue()
-
-
-def squeezed(text: str) -> list[str]:
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+from docs.pages import FENCE, PAGES, ROOT, WIDTH, Block, outputs, renewed, shows
 
 
 def check_shown(output: str, block: Block, where: str) -> None:
     """Every line of the block occurs in the output, in order."""
-    lines = iter(squeezed(output))
-    for wanted in squeezed(block.body):
-        if wanted != "..." and wanted not in lines:
-            raise AssertionError(f"{where}: the page shows {wanted!r}, but the real output is\n{output}")
-
-
-@contextlib.contextmanager
-def one_page(path: Path) -> Iterator[ModuleType]:
-    """A module of its own for the page's Python, so that its classes have a home."""
-    name = "page_" + re.sub(r"\W", "_", path.relative_to(ROOT).as_posix())
-    page = sys.modules[name] = ModuleType(name)
-    try:
-        yield page
-    finally:
-        del sys.modules[name]
+    missing = shows(output, block)
+    if missing is not None:
+        raise AssertionError(f"{where}: the page shows {missing!r}, but the real output is\n{output}")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli.out, "width", WIDTH)
-    output = ""
-    with one_page(path) as page:
-        for block in blocks(path.read_text()):
-            where = f"{path.relative_to(ROOT)}:{block.line}"
-            if block.kind == "python":
-                assert not block.mark, f"{where}: every Python block of the documentation runs"
-                output = python("\n" * block.line + block.body, page, where)
-            elif block.kind == "sh":
-                wanted = [line for line in block.body.splitlines() if line.startswith("bruit ")]
-                output = "\n".join(command(line) for line in wanted)
-            elif block.kind == "toml" and (named := re.match(r"# (\S+\.toml)\n", block.body)):
-                Path(named[1]).write_text(block.body)
-            elif block.kind == "text" and block.follows == 0 and output:
-                check_shown(output, block, where)
+    for block, output in outputs(path):
+        check_shown(output, block, f"{path.relative_to(ROOT)}:{block.line}")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -205,3 +117,9 @@ def test_a_page_that_lies_is_caught() -> None:
     for lie in ("first 2\n", "second 2\nfirst 1\n"):
         with pytest.raises(AssertionError, match="the page shows"):
             check_shown(truth, Block("text", "", lie, 1, 0), "page:1")
+
+
+def test_a_page_is_renewed() -> None:
+    truth = "begin\nloss 0.25\nother words\nepsilon 3.1\n"
+    block = Block("text", "", "loss 0.75\n...\nepsilon 2.9\n", 1, 0)
+    assert renewed(block, truth) == "loss 0.25\n...\nepsilon 3.1\n"

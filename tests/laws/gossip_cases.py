@@ -39,11 +39,12 @@ LINE = Descent(CHAIN, 1, 2)
 SLOPES = (0.3, 0.15, 0.6, 0.3)
 
 
-def charged(algorithm, graph, of, constants=None, theorem=None):
+def charged(algorithm, graph, of, constants=None, theorem=None, arithmetic="grid"):
     """What the accountant says after a run without data; `constants` are declared and `theorem` asked for."""
 
     def make(z, steps, observers):
-        facts = rehearse(algorithm, graph, br.Gaussian(clip=0.5, sigma=z), steps).facts()
+        noise = br.Gaussian(clip=0.5, sigma=z, arithmetic=arithmetic)
+        facts = rehearse(algorithm, graph, noise, steps).facts()
         asked = algorithm.guarantees() if theorem is None else (theorem,)
         accountant = Accountant(replace(facts, constants=constants or facts.constants), asked)
         return accountant.guarantee(of=of, seen_by=observers)
@@ -215,10 +216,13 @@ GOSSIP = {
              observers=((0,), (0, 2)), refused=()),
     ),
     "server_admm": (
-        Case("the models of ADMM", charged(br.FederatedADMM(gamma=0.5), star(9), 8),
+        Case("ADMM on the grid: local DP", charged(br.FederatedADMM(gamma=0.5), star(9), 8),
              admm_truth(lambda k, v, h: truths.centralized(9, k, 0.5, 0.5, h, len(v))[0], 2.0),
              noises=(0.7, 9.0), steps=(2, 7), observers=((1,), (1, 2, 3, 4)), refused=()),
-        Case("the models of ADMM, over-relaxed", charged(br.FederatedADMM(0.5, 0.7), star(16), 8),
+        Case("the models of ADMM", charged(br.FederatedADMM(gamma=0.5), star(9), 8, arithmetic="ideal"),
+             admm_truth(lambda k, v, h: truths.centralized(9, k, 0.5, 0.5, h, len(v))[0], 2.0),
+             noises=(0.7, 9.0), steps=(2, 7), observers=((1,), (1, 2, 3, 4)), refused=()),
+        Case("the models of ADMM, over-relaxed", charged(br.FederatedADMM(0.5, 0.7), star(16), 8, arithmetic="ideal"),
              admm_truth(lambda k, v, h: truths.centralized(16, k, 0.7, 0.5, h, len(v))[0], 2.0),
              noises=(0.7, 9.0), steps=(2, 7), observers=((1,),), refused=()),
         Case("a trusted server's noise", charged(br.FederatedADMM(gamma=0.5, noise="server"), star(5), 4),

@@ -9,6 +9,7 @@ from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.averaging import State as Value
 from bruit.algorithms.gopa import Gopa
+from bruit.algorithms.gopa import State as Masked
 from bruit.algorithms.gossip_sgd import GossipSGD
 from bruit.algorithms.messages import Message
 from bruit.algorithms.renoised import Renoised, taper_of
@@ -25,29 +26,36 @@ from bruit.privacy.network.walk import RealizedWalk
 # Mechanisms
 
 
-class HalfNoise(Gaussian):
+class Mutant(Gaussian):
+    """What is wrong with a release is as wrong on the grid of a protocol."""
+
+    def release_on(self, grid, times, values, dice, lanes, steps, use, run=0):
+        return snap(times * self.release(values, dice, lanes, steps, use, run), grid)
+
+
+class HalfNoise(Mutant):
     def noise(self, dice, lanes, steps, use, d, run=0):
         return 0.5 * super().noise(dice, lanes, steps, use, d, run)
 
 
-class VarianceAsDeviation(Gaussian):
+class VarianceAsDeviation(Mutant):
     """Draws with sigma**2 where sigma was meant: too little when sigma < 1."""
 
     def noise(self, dice, lanes, steps, use, d, run=0):
         return self.sigma * super().noise(dice, lanes, steps, use, d, run)
 
 
-class ClipAfterNoise(Gaussian):
+class ClipAfterNoise(Mutant):
     def release(self, values, dice, lanes, steps, use, run=0):
         return clip_rows(values + self.noise(dice, lanes, steps, use, values.shape[1], run), self.clip)
 
 
-class NoClip(Gaussian):
+class NoClip(Mutant):
     def release(self, values, dice, lanes, steps, use, run=0):
         return snap(values, self.spacing) + self.noise(dice, lanes, steps, use, values.shape[1], run)
 
 
-class ClipEachCoordinate(Gaussian):
+class ClipEachCoordinate(Mutant):
     def release(self, values, dice, lanes, steps, use, run=0):
         rows = snap(np.clip(values, -self.clip, self.clip), self.spacing)
         return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)
@@ -62,19 +70,19 @@ class ThirdOfIntegers(DiscreteGaussian):
         return np.rint(super().noise(dice, lanes, steps, use, d, run) / (3 * self.grid)) * self.grid
 
 
-class NoiseOnFirstHalf(Gaussian):
+class NoiseOnFirstHalf(Mutant):
     def noise(self, dice, lanes, steps, use, d, run=0):
         drawn = super().noise(dice, lanes, steps, use, d, run)
         drawn[:, (d + 1) // 2 :] = 0.0
         return drawn
 
 
-class OneDrawForAllCoordinates(Gaussian):
+class OneDrawForAllCoordinates(Mutant):
     def noise(self, dice, lanes, steps, use, d, run=0):
         return np.repeat(super().noise(dice, lanes, steps, use, 1, run), d, axis=1)
 
 
-class RoundsOutward(Gaussian):
+class RoundsOutward(DiscreteGaussian):
     """Rounds a clipped row away from zero, out of its ball."""
 
     def release(self, values, dice, lanes, steps, use, run=0):
@@ -83,7 +91,7 @@ class RoundsOutward(Gaussian):
         return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)
 
 
-class LatticeBeforeClip(Gaussian):
+class LatticeBeforeClip(Mutant):
     """Rounds first and clips then: what is sent lies off the lattice, by how much depends on the data."""
 
     def release(self, values, dice, lanes, steps, use, run=0):
@@ -91,7 +99,7 @@ class LatticeBeforeClip(Gaussian):
         return rows + self.noise(dice, lanes, steps, use, values.shape[1], run)
 
 
-class SensitivityIsClip(Gaussian):
+class SensitivityIsClip(Mutant):
     """Replacing a row moves it by 2 clip, not by clip."""
 
     @property
@@ -99,28 +107,28 @@ class SensitivityIsClip(Gaussian):
         return self.clip
 
 
-class BoundedNoise(Gaussian):
+class BoundedNoise(Mutant):
     def noise(self, dice, lanes, steps, use, d, run=0):
         return np.clip(super().noise(dice, lanes, steps, use, d, run), -self.sigma, self.sigma)
 
 
-class SameForAllSteps(Gaussian):
+class SameForAllSteps(Mutant):
     def noise(self, dice, lanes, steps, use, d, run=0):
         return super().noise(dice, lanes, 0, use, d, run)
 
 
-class SameForAllPhases(Gaussian):
+class SameForAllPhases(Mutant):
     def noise(self, dice, lanes, steps, use, d, run=0):
         return super().noise(dice, lanes, steps, use, d, 0)
 
 
-class SameForAllUses(Gaussian):
+class SameForAllUses(Mutant):
     def noise(self, dice, lanes, steps, use, d, run=0):
         return super().noise(dice, lanes, steps, 0, d, run)
 
 
 @dataclass(frozen=True)
-class SameForAllPeers(Gaussian):
+class SameForAllPeers(Mutant):
     """One seed for all peers of a run."""
 
     peers: int = 3
@@ -137,7 +145,8 @@ class ReadsTwice(Averaging):
     """Not a bug by itself: two reads in one step, each with its own ledger line."""
 
     def start(self, home):
-        return Value((home.value() + home.value()) / 2)
+        value = (home.value() + home.value()) / 2
+        return Value(value, value)
 
     def guarantees(self):
         return (ExactGossip(about=("reads-twice",)),)
@@ -148,7 +157,8 @@ class RawMessages(Averaging):
     """Sends what should have stayed at home: no noise, no ledger line."""
 
     def start(self, home):
-        return Value(home.keep(lambda task, ids: task.value(ids)))
+        value = home.keep(lambda task, ids: task.value(ids))
+        return Value(value, value)
 
 
 @dataclass(frozen=True)
@@ -156,10 +166,12 @@ class RawFirstMessage(Averaging):
     """The first message is raw, later ones carry noise."""
 
     def start(self, home):
-        return Value(home.keep(lambda task, ids: task.value(ids)))
+        value = home.keep(lambda task, ids: task.value(ids))
+        return Value(value, value)
 
     def absorb(self, state, inbox, home):
-        return Value(home.mask(inbox.mix(), home.sigma))
+        value = home.mask(inbox.mix(), home.sigma)
+        return Value(value, value)
 
 
 class Denoised(NamedTuple):
@@ -249,13 +261,15 @@ class SendsPrivateField(Averaging):
 class PeeksAtOthers(Averaging):
     def absorb(self, state, inbox, home):
         mixed = inbox.mix()
-        return Value(0.9 * mixed + 0.1 * mixed.mean(axis=0))
+        value = 0.9 * mixed + 0.1 * mixed.mean(axis=0)
+        return Value(value, value)
 
 
 @dataclass(frozen=True)
 class ClaimsToBeLinear(Averaging):
     def absorb(self, state, inbox, home):
-        return Value(np.abs(inbox.mix()))
+        value = np.abs(inbox.mix())
+        return Value(value, value)
 
 
 @dataclass(frozen=True)
@@ -272,26 +286,35 @@ class SpeaksDifferentlyEachTime(Averaging):
 
 @dataclass(frozen=True)
 class LeakyAveraging(Averaging):
+    name = Averaging.name  # a bug in the algorithm itself
+
     def start(self, home):
-        return Value(super().start(home).value + home.keep(lambda task, ids: task.value(ids)))
+        value = super().start(home).message + home.keep(lambda task, ids: task.value(ids))
+        return Value(value, value)
 
 
 @dataclass(frozen=True)
 class LeakyGopa(Gopa):
+    name = Gopa.name  # a bug in the algorithm itself
+
     def start(self, home):
-        return Value(super().start(home).value + home.keep(lambda task, ids: task.value(ids)))
+        return Masked(super().start(home).value + home.keep(lambda task, ids: task.value(ids)))
 
 
 @dataclass(frozen=True)
 class LeakyGossipSGD(GossipSGD):
-    def _step(self, model, previous, home):
-        state = super()._step(model, previous, home)
-        raw = home.keep(lambda task, ids: task.gradient(ids, model))
-        return state._replace(outgoing=state.outgoing - self.rate * np.where(home.last[:, None], 0.0, raw))
+    name = GossipSGD.name  # a bug in the algorithm itself
+
+    def _step(self, mixed, previous, home, arithmetic):
+        state = super()._step(mixed, previous, home, arithmetic)
+        raw = home.keep(lambda task, ids: task.gradient(ids, mixed.value))
+        return state._replace(message=state.message - self.rate * np.where(home.last[:, None], 0.0, raw))
 
 
 @dataclass(frozen=True)
 class LeakyWalkSGD(WalkSGD):
+    name = WalkSGD.name  # a bug in the algorithm itself
+
     def absorb(self, state, inbox, home):
         token, after = inbox.only(), super().absorb(state, inbox, home)
         return after._replace(token=after.token - self.rate * home.keep(lambda task, ids: task.gradient(ids, token)))

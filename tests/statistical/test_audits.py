@@ -127,7 +127,7 @@ def test_the_published_gossip_bound_is_refuted_and_ours_is_not(where, of):
 
 @pytest.mark.parametrize(("mechanism", "delta"), [
     (Gaussian(clip=1.0, sigma=2.0), DELTA), (Gaussian(clip=0.5, sigma=0.5, arithmetic="ideal"), DELTA),
-    (Gaussian(clip=1.0, sigma=1.0, lattice=1.0), DELTA), (DiscreteGaussian(clip=1.0, sigma=2.0), 1e-2),
+    (DiscreteGaussian(clip=1.0, sigma=1.0, grid=1.0), 1e-2), (DiscreteGaussian(clip=1.0, sigma=2.0), 1e-2),
     (DiscreteGaussian(clip=1.0, sigma=2.0, grid=0.5), 1e-2),
 ], ids=lambda case: f"{case.kind}-{case.spacing:g}" if hasattr(case, "kind") else f"{case:g}")
 def test_mechanisms_hold(mechanism, delta):

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from bruit.local_dp import TwoParty
+from bruit.privacy.spent_file import unrecorded
 from bruit.randomness import Replay
 from bruit.statistics import kendall
 from bruit.two_party import NoisyBit, Question, rows_of, trusted_pair
@@ -79,8 +80,8 @@ def test_two_holders_have_the_law_of_the_simulated_protocol():
     points = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 16_000)
     question = Question("kendall", 1.0)
     first, second = rows_of(question, points[:9000]), rows_of(question, points[9000:])
-    garbler = Holder("garbler", question, first, draw=draw(1))
-    evaluator = Holder("evaluator", question, second, draw=draw(2))
+    garbler = Holder("garbler", question, first, unrecorded, draw(1))
+    evaluator = Holder("evaluator", question, second, unrecorded, draw(2))
     converse(garbler, evaluator)
     law = TwoParty(kendall(), 1.0, 1, (-1.0, 1.0))
     simulated = law.answers(points, Replay(3), Replay(4))

@@ -202,7 +202,7 @@ def test_projections_are_charged():
 
     def slack(bound):
         walk = br.WalkSGD(rate=1e-6, bound=bound)
-        return walk._form(10**6, 100, NOISE.fine_grid, NOISE.reach).slack
+        return walk.form(10**6, 100, NOISE.fine_grid, NOISE.reach).slack
 
     assert slack(100.0) - slack(1e-12) > 100 * UNIT * min(100.0, NOISE.reach(1e-6, 1e6, 1e3)) / 10 / 2
 

@@ -7,8 +7,9 @@ import pytest
 
 import bruit as br
 from bruit.build import build, build_task
-from bruit.config import TaskSection, from_dict, parse
+from bruit.config import TaskSection, bundled, from_dict, parse, read
 from bruit.entrance import check_schedule
+from bruit.experiment import rehearse
 from bruit.graphs import butterfly, complete, grid, path, ring, star
 from bruit.listing import listing
 
@@ -138,3 +139,61 @@ def test_a_fused_engine_from_a_file():
     assert run.metrics.steps == [60]
     with pytest.raises(br.ConfigError, match="fused paths have no latency"):
         build(from_dict({**content, "engine": {"name": "events", "fused": True}}))
+
+
+# A target epsilon is one for what is sent.
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_the_epsilon_of_a_bundled_file_is_the_epsilon_of_its_report(name):
+    file, text = read(name)
+    made = build(file, text)
+    run = rehearse(made.algorithm, made.graph, made.privacy, made.steps, file.seed, made.task.width)
+    said = run.summary(file.privacy.delta)
+    assert said.status == "proven"
+    assert file.privacy.epsilon - 1e-6 <= said.local_epsilon <= file.privacy.epsilon
+    assert said.epsilons[0] <= file.privacy.epsilon
+
+
+CALIBRATED = {
+    'name = "averaging"': "torus:3x3", 'name = "chebyshev"': "ring:9", 'name = "renoised"': "ring:9",
+    'name = "gossip-sgd"\nrate = 0.3\nmixing = 2': "torus:3x3", 'name = "gossip-sgd"\nmixing = 3': "butterfly:8",
+    'name = "walk-sgd"\ncap = 2': "complete:9", 'name = "gopa"': "complete:9", 'name = "fed-avg"': "star:9",
+    'name = "pair-averaging"': "ring:9", 'name = "walk-sum"': "complete:9", 'name = "federated-admm"': "star:9",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("epsilon", "dim"), [(0.05, 1), (8.0, 300), (75.0, 20)])
+@pytest.mark.parametrize("algorithm", CALIBRATED)
+def test_noise_for_an_epsilon_covers_everybody_and_every_pair(algorithm, epsilon, dim):
+    """The summary's worst pair too: its theorem counts the rounding of all messages, local DP that of releases."""
+    text = f"""graph = "{CALIBRATED[algorithm]}"\nsteps = 6\n[task]\nkind = "mean"\ndim = {dim}\n
+[algorithm]\n{algorithm}\n[privacy]\nclip = 0.7\nepsilon = {epsilon}"""
+    made = build(parse(text), text)
+    run = rehearse(made.algorithm, made.graph, made.privacy, made.steps, made.file.seed, dim)
+    said = run.summary()
+    assert said.status == "proven"
+    assert 0.99 * epsilon <= said.local_epsilon <= epsilon
+    assert said.epsilons[0] <= epsilon
+
+
+def test_the_width_of_a_value_is_counted():
+    """Noise was calibrated for 1024 numbers whatever the task: of 100 000 each release spends more."""
+    noise = br.Gaussian(clip=1.0).calibrate(1.0)
+    run = rehearse(br.Averaging(), complete(2), noise, 1, dim=100_000)
+    assert float(run.epsilon()) > 1.0
+    text = """graph = "complete:2"\nsteps = 1\n[task]\nkind = "mean"\ndim = 100000\n[algorithm]\nname = "averaging"\n
+[privacy]\nepsilon = 1.0"""
+    made = build(parse(text), text)
+    assert float(rehearse(made.algorithm, made.graph, made.privacy, 1, dim=100_000).epsilon()) <= 1.0
+
+
+def test_ideal_arithmetic_is_asked_for_by_its_name():
+    text = """graph = "ring:6"\nsteps = 3\n[task]\nkind = "mean"\n[algorithm]\nname = "averaging"\n
+[privacy]\narithmetic = "ideal"\nepsilon = 1.0"""
+    made = build(parse(text), text)
+    assert made.privacy.arithmetic == "ideal"
+    said = made.run().summary()
+    assert (said.status, said.local_epsilon) == ("ideal", pytest.approx(1.0, abs=1e-9))
+    with pytest.raises(br.ConfigError, match="arithmetic is a choice of gaussian noise, found laplace"):
+        built(text.replace("[privacy]", '[privacy]\nmechanism = "laplace"'))

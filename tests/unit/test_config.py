@@ -90,3 +90,11 @@ def test_a_checked_file_can_be_checked_again():
 def test_a_folder_is_no_experiment(tmp_path):
     with pytest.raises(ConfigError, match="there is no experiment file"):
         read(tmp_path)
+
+
+def test_a_key_that_is_gone_says_what_to_write():
+    with pytest.raises(ConfigError, match=r"^x\.toml:12: 'privacy\.lattice' is gone: .* write arithmetic = \"ideal\""):
+        parse(GOOD + "\n[privacy]\nlattice = 0.5\n", "x.toml")
+    with pytest.raises(ConfigError, match=r"privacy\.arithmetic = 'floats': input should be 'grid' or 'ideal'"):
+        parse(GOOD + "\n[privacy]\narithmetic = 'floats'\n")
+    assert parse(GOOD + "\n[privacy]\nsigma = 2\n").privacy.arithmetic == "grid"

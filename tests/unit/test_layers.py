@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,15 @@ def runtime_nodes(tree: ast.AST) -> Iterator[ast.AST]:
         yield from runtime_nodes(node)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Every file is read once."""
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and full name of everything imported, inside functions too."""
-    for node in runtime_nodes(ast.parse(path.read_text())):
+    for node in runtime_nodes(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -97,13 +104,12 @@ def upward(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_arrows_point_down(path):
-    if name(path) == "__init__.py":
-        return
-    part = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    assert part in RANK, f"bruit.{part} has no layer: give it one in LAYERS"
-    assert upward(path) == []
+def test_arrows_point_down():
+    for path in MODULES:
+        if name(path) != "__init__.py":
+            part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+            assert part in RANK, f"bruit.{part} has no layer: give it one in LAYERS"
+            assert upward(path) == []
 
 
 def test_the_check_sees_an_upward_import(tmp_path, monkeypatch):
@@ -114,26 +120,34 @@ def test_the_check_sees_an_upward_import(tmp_path, monkeypatch):
     assert upward(module) == ["graphs/bad.py:2 (graphs) imports bruit.engines.bulk (engines)"]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_every_draw_has_an_address_or_a_place(path):
-    tree = ast.parse(path.read_text())
+def test_every_draw_has_an_address_or_a_place():
+    for path in MODULES:
+        check_draws(path)
+
+
+def check_draws(path):
+    tree = parsed(path)
     drawn = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "random"
              and isinstance(node.value, ast.Name) and node.value.id in ("np", "numpy")]  # fmt: skip
     drawn += [line for line, module in imports(path) if module.split(".")[0] == "random"
               or module.startswith("numpy.random")]  # fmt: skip
     assert not drawn or name(path) in MAY_DRAW, f"{name(path)} draws at lines {drawn}"
     hidden = [line for line in path.read_text().splitlines() if "random.seed(" in line or "RandomState" in line]
-    assert hidden == []
+    assert hidden == [], name(path)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name)
-def test_nothing_is_pickled(path):
-    assert [module for _, module in imports(path) if module.split(".")[0] in UNSAFE] == []
-    for node in ast.walk(ast.parse(path.read_text())):
+def test_nothing_is_pickled():
+    for path in MODULES:
+        check_pickles(path)
+
+
+def check_pickles(path):
+    assert [module for _, module in imports(path) if module.split(".")[0] in UNSAFE] == [], name(path)
+    for node in ast.walk(parsed(path)):
         if not isinstance(node, ast.Call):
             continue
         allowed = [word.value for word in node.keywords if word.arg == "allow_pickle"]
-        assert all(isinstance(value, ast.Constant) and value.value is False for value in allowed)
+        assert all(isinstance(value, ast.Constant) and value.value is False for value in allowed), name(path)
         if ast.unparse(node.func) in ("np.load", "numpy.load"):
             assert allowed, f"{name(path)}:{node.lineno} loads without saying allow_pickle=False"
 

@@ -9,7 +9,7 @@ is false: epsilon = 10, delta = 1e-5 gives z = 0.4845, whose true delta is 2.27e
 import math
 
 from bruit.errors import PrivacyError
-from bruit.privacy.guarantee import Guarantee, Hypothesis
+from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis
 from bruit.privacy.profile import GaussianProfile, check_delta
 
 
@@ -32,9 +32,9 @@ def classical(epsilon: float, delta: float) -> Guarantee:
     """A Gaussian release calibrated so; its profile is the exact one, so it says less than (epsilon, delta)."""
     z = classical_multiplier(epsilon, delta)
     return Guarantee(
-        theorem="the Gaussian mechanism with classical noise", spec="gossip:DP-4", status="proven", level="user",
+        theorem="the Gaussian mechanism with classical noise", spec="gossip:DP-4", status="ideal", level="user",
         of="one user", against="everybody",
-        hypotheses=(Hypothesis(f"epsilon = {epsilon:g} is at most 1", checked=True),),
+        hypotheses=(Hypothesis(f"epsilon = {epsilon:g} is at most 1", checked=True), REAL),
         profile=GaussianProfile(1 / z), loss=1.0, noise_multiplier=z, seen="one release",
         advice=("exact calibration needs less noise for the same statement",),
     )  # fmt: skip

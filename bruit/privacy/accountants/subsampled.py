@@ -30,7 +30,7 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
-from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
+from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis, gaussian
 from bruit.privacy.profile import Profile, RenyiProfile, check_delta
 
 Adjacency = Literal["add-remove", "replace"]
@@ -146,10 +146,10 @@ def dp_sgd(
     moved = "added or removed" if adjacency == "add-remove" else "replaced"
     return Guarantee(
         theorem="Renyi divergences of the Poisson-sampled Gaussian mechanism, added over the steps", spec="gossip:DP-9",
-        status="proven", level="record", of="one record", against="everybody who sees the iterates",
+        status="ideal", level="record", of="one record", against="everybody who sees the iterates",
         hypotheses=(
             Hypothesis(f"batches are Poisson samples of rate {rate:g}, drawn afresh and kept secret", checked=False),
-            Hypothesis(f"per-record gradients are clipped; one record is {moved}", checked=False),
+            Hypothesis(f"per-record gradients are clipped; one record is {moved}", checked=False), REAL,
         ),
         profile=profile, noise_multiplier=noise_multiplier, seen=f"all {steps} iterates",
         advice=("smaller batches", "fewer steps"),

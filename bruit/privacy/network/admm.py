@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.mixtures import geometric
 from bruit.privacy.accountants.subsampled import ORDERS, poisson
-from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
-from bruit.privacy.network.theorem import CHANNELS, HONEST, PUBLIC, REAL
+from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis, gaussian
+from bruit.privacy.network.theorem import CHANNELS, HONEST, PUBLIC
 from bruit.privacy.profile import Profile, RenyiProfile
 
 EXACT_PROX = Hypothesis("proximal steps are exact, or their error is added to the sensitivity (walk:ADMM-10)", False)
@@ -230,7 +230,7 @@ def _gaussian(
     theorem: str, spec: str, against: str, hypotheses: tuple[Hypothesis, ...], loss: float, z: float, seen: str
 ) -> Guarantee:
     return Guarantee(
-        theorem=theorem, spec=spec, status="proven", level="user", of="any user", against=against,
+        theorem=theorem, spec=spec, status="ideal", level="user", of="any user", against=against,
         hypotheses=hypotheses, profile=gaussian(loss, z), loss=loss, noise_multiplier=z, seen=seen,
         advice=("fewer rounds", "a smaller gamma", "noise on the consensus variable, at a trusted aggregator"),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.guarantee import Guarantee, gaussian
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY
 
 
 def line_loss(distance: int, steps: int) -> float:
@@ -112,8 +112,8 @@ def closed_form_guarantee(family: str, distance: int, loss: float, noise_multipl
     4.88655412
     """
     return Guarantee(
-        f"closed form of the exact loss on {family}", "gossip:MUF-13", "proven", "user",
-        f"a peer at distance {distance}", "one observer", STANDING, gaussian(loss, noise_multiplier), loss,
+        f"closed form of the exact loss on {family}", "gossip:MUF-13", "ideal", "user",
+        f"a peer at distance {distance}", "one observer", IDEALLY, gaussian(loss, noise_multiplier), loss,
         noise_multiplier, (), "all messages the observer receives, and its own value and noise",
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ from bruit.privacy.network.group import JointLoss, Projector, projector
 from bruit.privacy.network.krylov import leverage
 from bruit.privacy.network.question import Peers, question
 from bruit.privacy.network.span import checked_observers, neighborhood
-from bruit.privacy.network.theorem import STANDING, Facts, Theorem
+from bruit.privacy.network.theorem import IDEALLY, STANDING, Facts, Theorem
 
 LARGEST = 2**27
 """Most numbers in the linear forms of all peers."""
@@ -245,7 +245,7 @@ def _stated(title: str, spec: str, descent: Descent, of: int, seen_by: Peers, lo
         least, most = min(descent.slopes), max(descent.slopes)
         own = (*own, Hypothesis(f"rate * h is as declared, {least:g} to {most:g}", checked=False))
     return Guarantee(
-        title, spec, "proven", "user", asked.of, asked.against, (*own, *STANDING), gaussian(loss, noise_multiplier),
+        title, spec, "ideal", "user", asked.of, asked.against, (*own, *IDEALLY), gaussian(loss, noise_multiplier),
         loss, noise_multiplier, (), f"the messages of {descent.rounds} rounds of {descent.mixing} exchanges", ADVICE,
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ from bruit.privacy.events import Mask
 from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
 from bruit.privacy.network.gopa_spectrum import inverse_diagonal, laplacian_among, pseudo_inverse_diagonal
 from bruit.privacy.network.question import Peers, question
-from bruit.privacy.network.theorem import STANDING, Facts, Theorem, one_release
+from bruit.privacy.network.theorem import IDEALLY, STANDING, Facts, Theorem, one_release
 
 TITLE, SPEC = "the exact view of GOPA", "perso:GOPA-3"
 CLOSED = Hypothesis("exchanges between honest peers are never opened, and their seeds stay secret", checked=False)
@@ -133,7 +133,7 @@ def gopa_guarantee(
     if alone or not honest & set(graph.neighbors(of).tolist()):
         notes.append(_unprotected(of))
     return Guarantee(
-        TITLE, SPEC, "proven", "user", asked.of, asked.against, (CLOSED, *STANDING),
+        TITLE, SPEC, "ideal", "user", asked.of, asked.against, (CLOSED, *IDEALLY),
         gaussian(theta * own_sigma**2, z), theta * own_sigma**2, z, tuple(notes), _seen(len(asked.observers)), ADVICE,
     )  # fmt: skip
 

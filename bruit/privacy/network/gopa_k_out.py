@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from bruit.errors import PrivacyError
 from bruit.privacy.guarantee import Guarantee, Hypothesis
 from bruit.privacy.network.gopa import ADVICE, CLOSED
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY
 from bruit.privacy.profile import Failing, GaussianProfile
 
 FEWEST = 81
@@ -118,7 +118,7 @@ def k_out_guarantee(
     return Guarantee(
         "GOPA on a random k-out graph", "perso:GOPA-4", "quoted", "user", "an honest peer",
         "all dishonest peers together" + (" and one curious honest peer" if crowd.curious else ""),
-        (enough, share, CLOSED, *STANDING),
+        (enough, share, CLOSED, *IDEALLY),
         Failing(GaussianProfile(sensitivity * math.sqrt(theta)), 2 * delta / 3), theta * own_sigma**2,
         own_sigma / sensitivity, (f"the graph fails with probability at most {2 * delta / 3:.3g}, which is in delta",),
         "all masked values, the graph, and everything that dishonest or dropped peers know", ADVICE,

@@ -24,7 +24,7 @@ from bruit.privacy.network.krylov import Leverage, Status, group_loss
 from bruit.privacy.network.largest_form import largest_form
 from bruit.privacy.network.question import Peers, Question, question
 from bruit.privacy.network.rows import KnownRows, Modulo, decided, sequence_rows
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY
 from bruit.privacy.network.wide import Wide
 
 TITLE, SPEC = "group privacy of linear gossip", "gossip:MUF-12"
@@ -101,7 +101,7 @@ def group_guarantee(
 
 def _stated(asked: Question, loss: float, noise_multiplier: float, steps: int, level: str) -> Guarantee:
     return Guarantee(
-        TITLE, SPEC, "proven", level, asked.of, asked.against, STANDING, gaussian(loss, noise_multiplier), loss,
+        TITLE, SPEC, "ideal", level, asked.of, asked.against, IDEALLY, gaussian(loss, noise_multiplier), loss,
         noise_multiplier, ("all members may change their data at once and in any direction",),
         f"the messages of {steps} rounds, and the observers' own values and noise", ADVICE,
     )  # fmt: skip

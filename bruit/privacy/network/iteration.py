@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.path_energy import Numbers, path_energy
-from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
+from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis, gaussian
 from bruit.privacy.network.walk_hypotheses import UNDECLARED, Descent, declared_maps
 
 
@@ -28,13 +28,13 @@ def last_iterate(
         raise PrivacyError(f"without noise nothing is amplified; give a noise multiplier > 0, found {noise_multiplier}")
     energy = path_energy(shifts, noise, lipschitz)
     return Guarantee(
-        theorem="amplification by iteration", spec="gossip:DP-7", status="proven", level="user", of="a contributor",
+        theorem="amplification by iteration", spec="gossip:DP-7", status="ideal", level="user", of="a contributor",
         against="whoever sees the last iterate", profile=gaussian(energy, noise_multiplier), loss=energy,
         noise_multiplier=noise_multiplier, seen=f"the last of {len(shifts)} iterates, none before",
         hypotheses=(
             Hypothesis("only the last iterate is shown, and both runs start at the same point", checked=False),
             Hypothesis("every step adds independent Gaussian noise after its map", checked=False),
-            *descent.lipschitz(), *declared_maps(lipschitz),
+            *descent.lipschitz(), *declared_maps(lipschitz), REAL,
         ),
         advice=("more noisy steps after the last contribution",),
     )  # fmt: skip

@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 Status = Literal["exact", "upper bound"]
 
 TOLERANCE = 1e-6
-"""Most that may be added to a loss which is still called exact."""
+"""Most that may be added to a loss which is still called exact; chosen after a torus of 256 peers needed 5e-7."""
 
-EVERY = 4
-"""Steps of the short recurrence between two removals of what only changes the basis."""
+EVERY = 16
+"""Steps of the short recurrence between two removals of what only changes the basis; chosen for speed at 22 steps."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def _judged(space: Space, ranks: Ranks, basis: Basis, extra: int) -> tuple[Array
     higher = raised(basis)
     error = float((higher - basis.values).max())
     values = np.minimum(space.spread(higher), 1.0)
-    fault = error > TOLERANCE
+    fault = not error <= TOLERANCE  # nan is no answer
     note = f"rounding {'may move a loss by' if fault else 'moves no loss by more than'} {error:.0e}"
     if not fault and ranks.exposed is not None:
         if float(values[ranks.exposed].min(initial=1.0)) < 1.0 - TOLERANCE:
@@ -381,7 +381,7 @@ def pivoted(rest: Array, columns: Array, kept: int) -> tuple[Array, Ints, Array]
     chosen: Ints = np.asarray(order[:kept], dtype=np.int64)
     inverse = solve_triangular(r[:kept, :kept], np.eye(kept), check_finite=False)
     new = rest[:, chosen] @ inverse
-    for _ in range(2):
+    for _ in range(2 if sizes[kept - 1] < 1e-3 else 0):
         # What is left of a nearly dependent block is mostly round-off along the earlier columns.
         new = new - columns @ (columns.T @ new)
         right = solve_triangular(qr(new, mode="r", check_finite=False)[0][:kept], np.eye(kept), check_finite=False)

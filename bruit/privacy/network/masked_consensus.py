@@ -1,4 +1,4 @@
-"""Gossip gradient descent whose models are masked after every round: adaptive, proven on any graph (gossip:MUF-X3).
+"""Gossip gradient descent whose models are masked after every round: adaptive, on any graph (gossip:MUF-X3).
 
 Each round mixes K times without acceleration, every message copy with fresh noise tau, then every peer adds noise omega
 to its model, and that masked model replaces it (tau and omega in units of the noise of a release). Privacy is computed
@@ -25,14 +25,14 @@ from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
 from bruit.privacy.network.question import Peers, question
 from bruit.privacy.network.rows import noisy_rows_loss
 from bruit.privacy.network.span import checked_observers, checked_steps
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY
 
 HYPOTHESES = (
     Hypothesis("all peers start from the same public model", False),
     Hypothesis("gradients are clipped before the noise", False),
     Hypothesis("the masked model replaces the model; no un-masked copy is kept", False),
     Hypothesis("one independent noise per message copy, no acceleration", False),
-    *STANDING,
+    *IDEALLY,
 )
 
 
@@ -95,7 +95,7 @@ def masked_guarantee(
     asked = question(graph.n, of, seen_by)
     loss = float(masked_losses(graph, rounds, asked.observers)[of])
     return Guarantee(
-        "gradient descent with masked consensus", "gossip:MUF-X3", "proven", "user", asked.of, asked.against,
+        "gradient descent with masked consensus", "gossip:MUF-X3", "ideal", "user", asked.of, asked.against,
         HYPOTHESES, gaussian(loss, noise_multiplier), loss, noise_multiplier,
         ("computed as if all masked models were revealed after every round",),
         f"the messages of {len(rounds)} rounds, and all masked models", ("more mixing before a larger mask",),

@@ -197,16 +197,14 @@ def by_products(graph: "Graph", span: KrylovSpan, prime: int) -> Eliminated:
         return Eliminated(ranks, _all_exposed(span))
     if columns[: state[0]].max() >= width:
         return Eliminated(ranks)  # an accident modulo p: some row of K K^T vanished though the row of K did not
-    exposed = np.ones(span.peers.size, dtype=bool)
-    for j in range(NULLS):
-        x = np.zeros(width + NULLS)
-        x[width + j] = -1.0
+    nulls = np.concatenate((np.zeros((NULLS, width)), -np.eye(NULLS)), axis=1)
+    for x in nulls:
         complete_null_vector(echelon, columns, groups, int(state[1]), x, float(prime))
-        combined = np.zeros((span.peers.size, 1))
-        for coefficients in x[:width].reshape(powers, count)[::-1]:
-            combined = _next(span, residues, combined, prime)
-            combined[span.starts, 0] += coefficients
-        exposed &= centered(drawn[:, j] - combined[:, 0], prime) == 0.0
+    combined = np.zeros((span.peers.size, NULLS))
+    for power in range(powers - 1, -1, -1):
+        combined = _next(span, residues, combined, prime)
+        combined[span.starts] += nulls[:, power * count : (power + 1) * count].T
+    exposed = (centered(drawn - combined, prime) == 0.0).all(axis=1)
     exposed[span.silent] = False
     return Eliminated(ranks, exposed)
 
@@ -247,10 +245,10 @@ class SharedRows:
         ranks = ranks[: span.powers] - 1
         if state[0] == span.size + 1:
             return Eliminated(ranks, _all_exposed(span))
-        exposed = np.ones(span.peers.size, dtype=bool)
-        for z in random_residues(self.prime, NULLS, width):
+        nulls = random_residues(self.prime, NULLS, width)
+        for z in nulls:
             complete_null_vector(echelon, columns, groups, int(state[1]), z, float(self.prime))
-            exposed &= rows_times(self.projection, span.peers, z, float(self.prime)) == 0.0
+        exposed = (rows_times(self.projection, span.peers, nulls, float(self.prime)) == 0.0).all(axis=1)
         exposed[span.silent] = False
         return Eliminated(ranks, exposed)
 

@@ -31,7 +31,7 @@ from bruit.privacy.network.modular import (
     shared_width,
 )
 from bruit.privacy.network.span import KrylovSpan, checked_steps, checked_symmetry, krylov_span
-from bruit.privacy.network.twins import Residues, cells_of, graph_residues
+from bruit.privacy.network.twins import Cells, Residues, cells_of, graph_residues, has_twins, singletons
 
 if TYPE_CHECKING:
     from bruit.graphs.graph import Graph
@@ -87,7 +87,8 @@ def pairwise(graph: "Graph", steps: int, *, threads: int = 2, progress: Progress
         return _translated(graph, leverage(graph, [0], steps), progress)
     checked_symmetry(graph)
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
-        work = Work(graph, steps, pool, threads, graph_residues(graph))
+        residues = graph_residues(graph)
+        work = Work(graph, steps, pool, threads, residues, has_twins(graph, residues))
         return _collected(work, _all_ranks(work), progress)
 
 
@@ -100,10 +101,17 @@ class Work:
     pool: ThreadPoolExecutor
     threads: int
     residues: Residues
+    alike: bool  # whether the graph has twins for some observer who hears of everybody
 
     def span(self, v: int) -> KrylovSpan | None:
         """The space of one observer: cheap to describe, too large to keep for all."""
         return krylov_span(self.graph, np.array([v]), self.steps)
+
+    def cells(self, span: KrylovSpan) -> Cells:
+        """The twins in the view of one observer."""
+        if span.entries is None and not self.alike:
+            return singletons(span)
+        return cells_of(span, self.residues)
 
     def in_order(self, task: Callable[[int], T], items: Iterable[int]) -> Iterator[T]:
         """Results in the order of the items, with at most a few pieces of work ahead, so that memory stays flat."""
@@ -142,7 +150,7 @@ def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None)
             return nothing_heard(n, known)
         room = rooms.get()
         try:
-            return certified(graph, span, found, cells_of(span, work.residues), known, room, refine)
+            return certified(graph, span, found, work.cells(span), known, room, refine)
         finally:
             rooms.put(room)
 
@@ -189,7 +197,7 @@ def _untried(work: Work, ranks: Ranks | None, v: int) -> Leverage:
     known, span = np.array([v]), work.span(v)
     if span is None or ranks is None:
         return nothing_heard(work.graph.n, known)
-    cells = cells_of(span, work.residues)
+    cells = work.cells(span)
     if ranks.total == cells.count:
         return certified(work.graph, span, ranks, cells, known)
     loss = np.zeros(work.graph.n)

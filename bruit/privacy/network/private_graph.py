@@ -28,7 +28,7 @@ import numpy as np
 from bruit.errors import PrivacyError
 from bruit.privacy.composition import compose
 from bruit.privacy.guarantee import Guarantee, Hypothesis, Status, gaussian
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY
 from bruit.privacy.profile import ORDERS, MixtureProfile, Profile, RenyiProfile
 
 EXCHANGEABLE = Hypothesis("given the observers' neighbors, the law of the graph does not tell strangers apart", False)
@@ -94,7 +94,7 @@ def hidden_graph(
 
     >>> stranger, neighbor = hidden_graph(2000, 10, 8, 2.0), hidden_graph_neighbor(2000, 8, 2.0)
     >>> bool(stranger.epsilon(1e-6) < neighbor.epsilon(1e-6)), stranger.status
-    (True, 'proven')
+    (True, 'ideal')
     """
     share = stranger_share(n, degree, steps, colluders)
     _check_setting(noise_multiplier, share, runs)
@@ -121,8 +121,8 @@ def _about_stranger(
 ) -> Guarantee:
     once = ONE_RUN if runs == 1 else Hypothesis(f"the hidden graph is used for these {runs} runs only", False)
     return Guarantee(
-        "gossip on a hidden random graph, about a stranger", spec, "proven", "user", "a peer that is no neighbor",
-        _observers(colluders), (EXCHANGEABLE, HIDDEN, once, *STANDING), profile, math.nan, z,
+        "gossip on a hidden random graph, about a stranger", spec, "ideal", "user", "a peer that is no neighbor",
+        _observers(colluders), (EXCHANGEABLE, HIDDEN, once, *IDEALLY), profile, math.nan, z,
         (f"expected loss at most {runs * share:.6g} in local-DP units over the hidden graph",),
         f"{degree * steps * runs} messages in {runs} x {steps} rounds from {degree} neighbors", ADVICE,
     )  # fmt: skip
@@ -132,8 +132,8 @@ def hidden_graph_neighbor(n: int, steps: int, noise_multiplier: float, *, runs: 
     """What an observer learns about its own neighbor there: the full local loss of every run."""
     _check_setting(noise_multiplier, 1.0, runs)
     return Guarantee(
-        "gossip on a hidden random graph, about a neighbor", "gossip:MUF-8", "proven", "user", "a neighbor",
-        "the observer", STANDING, gaussian(float(runs if steps else 0), noise_multiplier),
+        "gossip on a hidden random graph, about a neighbor", "gossip:MUF-8", "ideal", "user", "a neighbor",
+        "the observer", IDEALLY, gaussian(float(runs if steps else 0), noise_multiplier),
         float(runs if steps else 0), noise_multiplier, (f"a neighbor among {n} peers tells its noisy value itself",),
         "the neighbor's messages", ("a graph with fewer neighbors makes neighbors rarer",),
     )  # fmt: skip
@@ -168,15 +168,15 @@ def fresh_divergence(order: float, noise_multiplier: float, rounds: Sequence[Hid
 
 
 def fresh_hidden_graphs(rounds: Sequence[HiddenRound], noise_multiplier: float, colluders: int = 1) -> Guarantee:
-    """Gradient descent with a fresh hidden graph in every round, every round ending in exact consensus: proven."""
+    """Gradient descent with a fresh hidden graph in every round, every round ending in exact consensus."""
     parts = [_mixture(noise_multiplier, share, 1) for share in _shares(rounds, noise_multiplier)]
-    return _fresh(compose(parts), rounds, noise_multiplier, colluders, "proven", (FRESH, AGREED))
+    return _fresh(compose(parts), rounds, noise_multiplier, colluders, "ideal", (FRESH, AGREED))
 
 
 def fresh_hidden_graphs_renyi(rounds: Sequence[HiddenRound], noise_multiplier: float, colluders: int = 1) -> Guarantee:
     """The same by weak convexity: sharper Renyi divergences of orders with c <= 1, larger epsilons."""
     profile = _summed(noise_multiplier, _shares(rounds, noise_multiplier))
-    return _fresh(profile, rounds, noise_multiplier, colluders, "proven", (FRESH, AGREED))
+    return _fresh(profile, rounds, noise_multiplier, colluders, "ideal", (FRESH, AGREED))
 
 
 def fresh_hidden_graphs_without_consensus(
@@ -206,7 +206,7 @@ def _fresh(
     flows = "not a guarantee: what a round mixed into other peers' models keeps flowing in later rounds"
     return Guarantee(
         "gradient descent on fresh hidden random graphs", "gossip:MUF-11", status, "user", "a peer",
-        _observers(colluders), (EXCHANGEABLE, HIDDEN, *own, *STANDING), profile, math.nan, z,
+        _observers(colluders), (EXCHANGEABLE, HIDDEN, *own, *IDEALLY), profile, math.nan, z,
         (flows,) if status == "heuristic" else (),
         f"the messages of {len(rounds)} rounds; in {adjacent} of them the peer was a neighbor", ADVICE,
     )  # fmt: skip

@@ -51,9 +51,13 @@ class RenoisedGossip(Theorem):
         return m
 
     def rounding(self, facts: Facts) -> float:
-        """Where links fail peers give more weight to their own states, and roundings may add up over all rounds."""
-        amount = facts.mixed_rounding(facts.n * facts.steps)
-        return amount * max(1.0, facts.steps / facts.public.memory) ** 2 if len(facts.faults.round) else amount
+        """A peer whose links are all down says nothing and draws nothing. Dead links give their weight to its state, so
+        that a rounding may count in every round, and not `memory` times as the lines say."""
+        if facts.fixed_graph() is not None:
+            return facts.mixed_rounding(facts.steps * int(np.count_nonzero(facts.at(0).degrees)))
+        spoken = sum(int(np.count_nonzero(facts.at(t).degrees)) for t in range(facts.steps))
+        longer = max(1.0, facts.steps / facts.public.memory) if len(facts.faults.round) else 1.0
+        return longer**2 * facts.mixed_rounding(spoken)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.blas import one_blas_thread

@@ -29,10 +29,11 @@ from bruit.privacy.accountants import pure
 from bruit.privacy.composition import composed
 from bruit.privacy.guarantee import Guarantee, Hypothesis, gaussian
 from bruit.privacy.network.question import Peers, question
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY, STANDING
 from bruit.privacy.profile import StatementProfile
 
 NOT_ADAPTIVE = Hypothesis("contributions do not depend on the received token", checked=False)
+WHOLE = Hypothesis("values and noise are whole multiples of one grid, so that sums are exact", checked=False)
 NO_DROPOUT = Hypothesis("nobody drops out, or the peer who takes over adds the missing noise", checked=False)
 ADVICE = ("fewer cycles", "shares of noise at every peer, against colluders", "one more noise before publishing")
 
@@ -109,11 +110,11 @@ def ring_sum_guarantee(
     shown = f"the token each time it passes the observers, {cycles} cycles" + (", and at the end" if published else "")
     return Guarantee(
         theorem="private sum on a ring, one independent noise per window", spec="gossip:RING-1, RING-4",
-        status="proven", level="user", of=asked.of, against=asked.against,
+        status="ideal", level="user", of=asked.of, against=asked.against,
         hypotheses=(
             Hypothesis("noise is added where the schedule says, Gaussian and independent", checked=False), NOT_ADAPTIVE,
             NO_DROPOUT, Hypothesis("the last token is " + ("published" if published else "not published"), False),
-            *STANDING,
+            *IDEALLY,
         ),
         profile=gaussian(loss, noise_multiplier), loss=loss, noise_multiplier=noise_multiplier,
         notes=_notes(loss, len(asked.observers), published), seen=shown, advice=ADVICE,
@@ -132,7 +133,8 @@ def additive_guarantee(n: int, cycles: int, epsilon: float, delta: float = 0.0) 
         hypotheses=(
             Hypothesis("the mechanism adds noise that does not depend on the value (not randomized response)", False),
             Hypothesis(f"each noise is ({epsilon:g}, {delta:g})-LDP for every contribution in range", False),
-            NOT_ADAPTIVE, NO_DROPOUT, Hypothesis("the last token is not published, nobody colludes", False), *STANDING,
+            NOT_ADAPTIVE, NO_DROPOUT, Hypothesis("the last token is not published, nobody colludes", False), WHOLE,
+            *STANDING,
         ),
         profile=composed(StatementProfile(epsilon, delta), cycles), seen=f"the token at its {cycles} passages",
         advice=ADVICE,

@@ -152,7 +152,8 @@ class _Rest:
             fault = self._fault(basis)
         if fault:
             rank = rank or min(count, width)
-            return None, self._certificate(rank, False, 0.0, 1.0, f"{fault}: reached peers are charged 1")
+            charged = f"1 is charged to every reached peer, {self.revealed + width} of them"
+            return None, self._certificate(rank, False, 0.0, 1.0, f"{fault}: {charged}")
         error = float((raised(basis) - basis.values).max())
         note = f"rounding moves no loss by more than {error:.0e}"
         return basis, self._certificate(basis.rank, basis.rank == min(count, width), basis.error, error, note)
@@ -168,7 +169,7 @@ class _Rest:
             return known or "no certified rank"
         values = raised(basis)
         error = float((values - basis.values).max())
-        if error > TOLERANCE:
+        if not error <= TOLERANCE:  # nan is no answer
             return f"rounding may move a loss by {error:.0e}"
         if float(values[self.exposed].min(initial=1.0)) < 1.0 - TOLERANCE:
             return "a peer that exact arithmetic finds exposed has a loss below 1"
@@ -204,9 +205,9 @@ def _equal_columns(residues: list[Ints], width: int) -> Cells:
     keys = []
     for part, prime in zip(residues, PRIMES, strict=True):
         columns = np.ascontiguousarray(centered(part.T.astype(np.float64), prime))
-        for x in random_residues(prime, NULLS, columns.shape[1]):
-            keys.append(rows_times(columns, np.arange(width), x, float(prime)))
-    _, cell, sizes = np.unique(np.stack(keys), axis=1, return_inverse=True, return_counts=True)
+        drawn = random_residues(prime, NULLS, columns.shape[1])
+        keys.append(rows_times(columns, np.arange(width), drawn, float(prime)))
+    _, cell, sizes = np.unique(np.concatenate(keys, axis=1), axis=0, return_inverse=True, return_counts=True)
     return Cells(cell.reshape(-1), sizes)
 
 

@@ -22,7 +22,7 @@ from bruit.privacy.network.krylov import leverage
 from bruit.privacy.network.question import Peers, question
 from bruit.privacy.network.rows import noisy_rows_loss
 from bruit.privacy.network.span import checked_observers, checked_steps
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY
 
 IDEAL = Hypothesis("the aggregation is ideal: each step tells an observer one weighted sum and nothing else", False)
 ONCE = Hypothesis("no step is run again with other participants", False)
@@ -46,8 +46,8 @@ def secure_sum_guarantee(graph: Graph, steps: int, of: int, seen_by: Peers, nois
     asked = question(graph.n, of, seen_by)
     loss = float(secure_sum_losses(graph, steps, asked.observers)[of])
     return Guarantee(
-        "gossip with secure aggregation in each neighborhood", "gossip:MUF-X4", "proven", "user", asked.of,
-        asked.against, (IDEAL, ONCE, *STANDING), gaussian(loss, noise_multiplier), loss, noise_multiplier, (),
+        "gossip with secure aggregation in each neighborhood", "gossip:MUF-X4", "ideal", "user", asked.of,
+        asked.against, (IDEAL, ONCE, *IDEALLY), gaussian(loss, noise_multiplier), loss, noise_multiplier, (),
         f"{steps * len(asked.observers)} sums over neighborhoods, and the observers' own values and noise", ADVICE,
     )  # fmt: skip
 
@@ -82,7 +82,7 @@ def noisy_secure_sum_guarantee(
     asked = question(graph.n, of, observer)
     loss = float(noisy_secure_sum_losses(graph, tau, observer)[of])
     return Guarantee(
-        "re-noised gossip with secure aggregation", "gossip:MUF-X4, MUF-X1", "proven", "user", asked.of, asked.against,
-        (IDEAL, ONCE, COPIES, *STANDING), gaussian(loss, noise_multiplier), loss, noise_multiplier, (),
+        "re-noised gossip with secure aggregation", "gossip:MUF-X4, MUF-X1", "ideal", "user", asked.of, asked.against,
+        (IDEAL, ONCE, COPIES, *IDEALLY), gaussian(loss, noise_multiplier), loss, noise_multiplier, (),
         f"{len(tau)} noisy sums over its neighborhood, and the observer's own value and noise", ("more message noise",),
     )  # fmt: skip

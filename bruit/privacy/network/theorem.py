@@ -21,7 +21,7 @@ from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.sequence import Butterfly
 from bruit.privacy.events import Event, GaussianEvent, Mask
-from bruit.privacy.guarantee import Hypothesis, Status
+from bruit.privacy.guarantee import REAL, Hypothesis, Status
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.span import neighborhood
 from bruit.privacy.noise_source import Sources
@@ -30,7 +30,6 @@ from bruit.trace import Faults, Meetings
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
 CHANNELS = Hypothesis("messages are encrypted between the two peers that exchange them", checked=False)
 PUBLIC = Hypothesis("graph, weights, schedule, number of steps and dropouts do not depend on the data", checked=False)
-REAL = Hypothesis("numbers are real: nothing is said of the floats that are sent (ideal arithmetic)", checked=False)
 EXACT = Hypothesis("what is sent is on a grid, its noise exactly discrete, and rounding is in epsilon", checked=True)
 STANDING = (HONEST, CHANNELS, PUBLIC)
 IDEALLY = (*STANDING, REAL)

@@ -11,8 +11,8 @@ W may be replaced by C^T W C with C the orthonormal indicators of cells: its Kry
 same space (gossip:MUF-2). What twins differ in, x_a - x_b, is outside of it in every digit. In the coordinates of peers
 rounding leaks into it, grows with every step, and ends as a direction of its own in the place of a true one.
 
-Weights are compared by random combinations modulo two primes: two sums that differ are taken for equal with
-probability 2^-92, and peers that are twins are never separated.
+Weights are compared by random combinations modulo two primes, mixed into words of 64 bits: peers that differ are taken
+for alike with probability 2^-60 or so, and twins are never separated.
 """
 
 from dataclasses import dataclass
@@ -62,8 +62,37 @@ def graph_residues(graph: "Graph") -> Residues:
     return tuple(centered(graph.residues(prime).astype(np.float64), prime) for prime in PRIMES)
 
 
+def singletons(span: KrylovSpan) -> Cells:
+    """Every peer alone: always allowed, and right when there are no twins."""
+    cell = np.full(span.peers.size, -1, dtype=np.int64)
+    heard = np.setdiff1d(np.arange(span.peers.size), span.silent)
+    cell[heard] = np.arange(heard.size)
+    return Cells(cell, np.ones(heard.size, dtype=np.int64))
+
+
+def has_twins(graph: "Graph", residues: Residues) -> bool:
+    """Whether some peers look alike in the whole graph; if not, no observer who hears of everybody has twins.
+
+    The cells of an observer, with itself as one more, keep the sums of all weights, and the coarsest such partition of
+    the graph is found here, from a single cell.
+    """
+    none = np.zeros(0, dtype=np.int64)
+    everybody = KrylovSpan(np.arange(graph.n), graph.weights, None, none, none, graph.n)
+    return int(_refined(everybody, residues).max()) + 1 < graph.n
+
+
 def cells_of(span: KrylovSpan, residues: Residues) -> Cells:
     """The cells after as many rounds as the space has powers."""
+    color = _refined(span, residues)
+    heard = np.ones(span.peers.size, dtype=bool)
+    heard[span.silent] = False
+    cell = np.full(span.peers.size, -1, dtype=np.int64)
+    _, cell[heard] = np.unique(color[heard], return_inverse=True)
+    return Cells(cell, np.bincount(cell[heard]))
+
+
+def _refined(span: KrylovSpan, residues: Residues) -> Ints:
+    """Colors of the peers: the starts have their own from the beginning, and the silent ones share one."""
     from bruit.kernels.modular import multiply
 
     matrix, size = span.matrix, span.peers.size
@@ -72,30 +101,23 @@ def cells_of(span: KrylovSpan, residues: Residues) -> Cells:
     color[span.silent] = 0
     color[span.starts] = 2 + np.arange(span.starts.size)
     words = mixed_words(2 * (size + 2)).reshape(2, -1)
-    odd = np.uint64(0x9E3779B97F4A7C15)
-    quiet = int(span.silent.size > 0)
-    count, out = quiet + int(span.starts.size) + int(span.size > span.starts.size), np.empty((size, 2))
+    drawn = [centered((words % np.uint64(prime)).astype(np.float64), prime).T for prime in PRIMES]
+    odd, out = np.uint64(0x9E3779B97F4A7C15), np.empty((size, 2))
     for _ in range(span.powers - 1):
-        if count == span.size + quiet:
-            break
+        before = int(np.unique(color).size)
         key = color.astype(np.uint64)
-        for prime, values in zip(PRIMES, weights, strict=True):
-            drawn = centered((words % np.uint64(prime)).astype(np.float64), prime)[:, color].T
-            drawn[span.silent] = 0.0
-            multiply(matrix.indptr, matrix.indices, values, np.ascontiguousarray(drawn), out, float(prime))
+        for prime, values, numbers in zip(PRIMES, weights, drawn, strict=True):
+            named = np.ascontiguousarray(numbers[color])
+            named[span.silent] = 0.0
+            multiply(matrix.indptr, matrix.indices, values, named, out, float(prime))
             out[span.silent] = 0.0
             for column in (out[:, 0], out[:, 1]):
                 key = (key ^ (key >> np.uint64(29))) * odd + column.astype(np.int64).astype(np.uint64)
+        # Keys of one color differ by what the peers weigh; colors are places in a sorted list of keys.
         _, color = np.unique(key, return_inverse=True)
-        # The numbers of colors are places in a sorted list of keys: silent peers have a color of their own again.
-        if int(color.max()) + 1 == count:
+        if int(color.max()) + 1 in (before, size):
             break
-        count = int(color.max()) + 1
-    heard = np.ones(size, dtype=bool)
-    heard[span.silent] = False
-    cell = np.full(size, -1, dtype=np.int64)
-    _, cell[heard] = np.unique(color[heard], return_inverse=True)
-    return Cells(cell, np.bincount(cell[heard]))
+    return color
 
 
 def folded(span: KrylovSpan, cells: Cells) -> csr_array:

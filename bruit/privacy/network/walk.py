@@ -25,6 +25,7 @@ from bruit.errors import PrivacyError
 from bruit.privacy.events import Mask
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
+from bruit.privacy.network.walk_hypotheses import FLOATS
 from bruit.privacy.network.walk_realized import Visits, walk_losses
 from bruit.tasks.task import Constants
 
@@ -93,7 +94,7 @@ class RealizedWalk(Theorem):
             Hypothesis(f"{step} {self.rate:g} <= 2/beta = {largest:g}", checked=True),
             declared_constants(constants, self.bound, facts.clip),
             Hypothesis("every step, silent ones too, carries noise of the same size", checked=True),
-            Hypothesis("a gradient computed in floats is within 2^-30 of the clip of the exact one", checked=False),
+            FLOATS,
             Hypothesis("the walk does not depend on the data; the observer may know all of it", checked=False),
             Hypothesis(ending, checked=False),
             *STANDING,

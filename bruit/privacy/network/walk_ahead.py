@@ -281,13 +281,13 @@ def walk_ahead(
 
     >>> said = walk_ahead(complete_law(2000), contributions=12, noise_multiplier=5.0)
     >>> round(said.epsilon(1e-6), 2), said.status
-    (0.65, 'proven')
+    (0.65, 'ideal')
     """
     if not 0 <= failure < 1:
         raise PrivacyError(f"the chance of more contributions lies in [0, 1), found {failure}")
     c = descent.contraction
     inner = walk_profile(law, contributions, noise_multiplier, route=route, contraction=c, ending=ending)
-    status: Status = "proven" if ending.proven else "heuristic"
+    status: Status = "ideal" if ending.proven else "heuristic"
     kept = happened is not None and not failure and happened.keeps(contributions, law.cooldown)
     said = limits(contributions, law.cooldown, failure, kept)
     notes = ["senders, receivers and the whole walk may be known to the observers: this costs nothing more",

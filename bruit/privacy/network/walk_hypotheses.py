@@ -1,4 +1,8 @@
-"""The standing hypotheses of the proven walk bounds, said with every claim (walk section 10, V1 and V2)."""
+"""The standing hypotheses of the walk bounds, said with every claim (walk section 10, V1 and V2).
+
+Formulas know no run: they speak of real numbers, and are `ideal`. What was sent is the business of a run's own theorem
+(bruit.privacy.network.walk).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from bruit.domains import nonnegative, positive
 from bruit.errors import PrivacyError
 from bruit.privacy.accountants.path_energy import Numbers
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network.theorem import STANDING
+from bruit.privacy.network.theorem import IDEALLY
 
+FLOATS = Hypothesis("a gradient computed in floats is within 2^-30 of the clip of the exact one", checked=False)
 CAPPED = "with the cap, observers may forward the token as they like"
 HONEST_FORWARDING = "every peer, observers too, draws the next holder by the declared law"
 
@@ -103,5 +108,5 @@ def standing(descent: Descent | None, capped: bool, published: str) -> tuple[Hyp
         Hypothesis("sensitivity and constants hold for every admissible dataset, not just the observed one",
                    checked=False),
         Hypothesis(published, checked=False),
-        *STANDING,
+        *IDEALLY,
     )  # fmt: skip

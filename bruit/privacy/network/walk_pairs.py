@@ -86,7 +86,7 @@ def pair_guarantee(
     >>> from bruit.graphs import ring
     >>> about = pair_guarantee(ring(5), 0, (2, 3), 2.0)
     >>> about.against, about.status
-    ('peers 2, 3 together', 'proven')
+    ('peers 2, 3 together', 'ideal')
     """
     check_cooldown(cooldown)
     alone = cap == 1 and not ending.more_segments  # after its one contribution a peer is silent: returns do not count
@@ -193,7 +193,7 @@ class WalkSummary:
         orders = orders_at(self.lambdas, noise_multiplier)
         curve = dict(zip(orders.tolist(), (cap * self.worst / (orders - 1)).tolist(), strict=True))
         return Guarantee(
-            theorem="the worst pair of a walk on this graph", spec="walk:RW-14", status="proven", level="user",
+            theorem="the worst pair of a walk on this graph", spec="walk:RW-14", status="ideal", level="user",
             of="any peer", against="any other peer alone",
             hypotheses=(limits(cap, self.cooldown), *standing(descent, True, "the last token is not published")),
             profile=RenyiProfile(curve.__getitem__, tuple(curve)), noise_multiplier=noise_multiplier,

@@ -120,7 +120,7 @@ def realized(
 
     >>> said = realized(visits([0, 2, 1, 3, 0, 0, 2, 3, 1], 4), 0, [1], noise_multiplier=3.0)
     >>> round(said.loss, 6), said.status
-    (1.5, 'proven')
+    (1.5, 'ideal')
     """
     chosen = checked_observers(walk.n, observers)
     if not 0 <= of < walk.n or of in chosen:
@@ -133,7 +133,7 @@ def realized(
         hypotheses = tuple(h for h in hypotheses if h.text != "the step size is constant")
     names = ", ".join(map(str, chosen))
     return Guarantee(
-        theorem="the path energy of the realized walk", spec="walk:RW-6", status="proven", level="user",
+        theorem="the path energy of the realized walk", spec="walk:RW-6", status="ideal", level="user",
         of=f"peer {of}", against=f"peer {names}" if len(chosen) == 1 else f"peers {names} together",
         hypotheses=hypotheses,
         profile=gaussian(loss, noise_multiplier), loss=loss, noise_multiplier=noise_multiplier,

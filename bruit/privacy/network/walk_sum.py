@@ -61,12 +61,12 @@ def summation(
 
     >>> said = summation(3, 6, 1.5, first="uniform", grid=0.002)
     >>> round(said.delta(1.0), 4), said.status
-    (0.0719, 'proven')
+    (0.0719, 'ideal')
     """
     _check(steps, noise_multiplier, 2.0)
     drawn = is_drawn(first)
     walk = UniformWalk(n, observers, not drawn)
-    status: Status = "proven"
+    status: Status = "ideal"
     notes = ["the observers may know the whole walk: this costs nothing more", f"{steps} steps, {route} route"]
     profile: Profile
     if route == "exact":
@@ -102,7 +102,7 @@ def _cycles(
         )
     most = max(1, binomial_quantile(steps, walk.seen, tail))
     inner = cycles_law(walk, most + int(published)).profile(noise_multiplier)
-    return Failing(inner, binomial_tail(steps, walk.seen, most)), "heuristic" if published else "proven"
+    return Failing(inner, binomial_tail(steps, walk.seen, most)), "heuristic" if published else "ideal"
 
 
 def _check(steps: int, noise_multiplier: float, order: float) -> None:

@@ -9,7 +9,8 @@ import pytest
 import bruit as br
 from bruit.algorithms import gopa
 from bruit.algorithms.gopa import Gopa
-from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.home import Home, TaskDoor
+from bruit.algorithms.messages import Links
 from bruit.engines.engine import Job
 from bruit.errors import ConfigError
 from bruit.graphs import butterfly, complete, grid, k_out, ring, star
@@ -32,17 +33,37 @@ def told(result):
     return rows
 
 
+class Uncovered(TaskDoor):
+    """A door whose canceling noise is none."""
+
+    def pair_noise_on(self, at, edges, sigma, width, on):
+        return np.zeros((len(edges.peers), width))
+
+
 def uncovered(run, task):
-    """Plain averaging behind the door of that run: the same values with the same noise of one's own."""
-    door = TaskDoor(task, run.privacy, run.dice(task), Ledger(run.n))
+    """The same run without canceling noise: the same values with the same noise of one's own, on the same grid."""
+    door = Uncovered(task, run.privacy, run.dice(task), Ledger(run.n))
     watched = frozenset(range(run.n))
-    outcome = br.Bulk().execute(Job(br.Averaging(), run.graph, door, Replay(run.seed), run.steps, door.ledger, watched))
+    outcome = br.Bulk().execute(Job(run.algorithm, run.graph, door, Replay(run.seed), run.steps, door.ledger, watched))
     return replace(run, trace=outcome.trace, estimates=outcome.state.value)
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
+def test_pair_noise_adds_up_to_zero_in_any_order(graph):
+    """fp:FP-3: at the door, the noises of all peers are whole multiples of a grid, opposite at the two ends."""
+    door = TaskDoor(values_of(graph.n), NOISE, Replay(5), Ledger(graph.n))
+    zero, links = np.zeros(graph.n, np.int64), Links.of_graph(graph)
+    rows = Home(door, np.arange(graph.n), zero, zero, zero > 0, links.edges, None).pair_noise(9.0, 3, 2.0**-30).rows
+    assert np.array_equal(rows * 2.0**30, np.rint(rows * 2.0**30))
+    assert np.array_equal(rows[links.flip], -rows)
+    for order in (np.arange(len(rows)), np.random.default_rng(2).permutation(len(rows))):
+        assert np.array_equal(rows[order].sum(axis=0), np.zeros(3))
+    assert np.abs(rows).min() > 0
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
 def test_sums_cancel_to_the_bit(graph):
-    """perso:GOPA-1: what all say adds up to the noisy values of plain averaging, in any order of summation."""
+    """perso:GOPA-1: what all say adds up to the noisy values before they were covered, in any order of summation."""
     task = values_of(graph.n)
     covered = br.run(Gopa(ratio=30.0), graph, task, privacy=NOISE, steps=1, watch=range(graph.n), seed=3)
     plain = uncovered(covered, task)

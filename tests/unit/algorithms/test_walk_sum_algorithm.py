@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,12 +31,16 @@ def given(n, path):
 ])  # fmt: skip
 def test_the_worked_walk(of, seen_by, published, loss):
     # walk:RW-6, column "additive X", z = 3
-    run = br.run(WalkSum(published), complete(4), br.tasks.Mean(np.zeros((4, 1))), privacy=NOISE, steps=len(WALK),
-                 given=given(4, WALK), evaluate_every=0)  # fmt: skip
-    found = run.guarantee(of=of, seen_by=seen_by)
-    assert found.loss == pytest.approx(loss)
-    assert found.status == "proven"
-    assert found.profile.mu == pytest.approx(math.sqrt(loss) / 3)
+    ideal, sent = (
+        br.run(WalkSum(published), complete(4), br.tasks.Mean(np.zeros((4, 1))), privacy=noise, steps=len(WALK),
+               given=given(4, WALK), evaluate_every=0).guarantee(of=of, seen_by=seen_by)
+        for noise in (NOISE, replace(NOISE, arithmetic="grid"))
+    )  # fmt: skip
+    assert ideal.loss == sent.loss == pytest.approx(loss)
+    assert (ideal.status, sent.status) == ("ideal", "proven")
+    assert ideal.profile.mu == sent.profile.inner.mu == pytest.approx(math.sqrt(loss) / 3)
+    for delta in (1e-9, 1e-6, 1e-2):  # finite precision costs a little, and never less than nothing
+        assert 0 < float(sent.epsilon(delta)) - float(ideal.epsilon(delta)) < 1e-9
 
 
 @pytest.mark.parametrize(("published", "divergence"), [(True, 0.774356546), (False, 0.460932039)])

@@ -105,6 +105,20 @@ def test_a_run_is_attacked(tmp_path, private):
     assert "values recovered" in ask(folder, "--seen-by", "2,3")
 
 
+def test_dithers_blur_what_is_far(tmp_path):
+    """On a path all values are determined; the far ones only up to errors beyond their noise, and it is said."""
+    text = (EXPERIMENT + NOISE).replace("ring:9", "path:10").replace("steps = 5", "steps = 9")
+    folder = build(parse(text), text).run().save(tmp_path / "far.run")
+    said = json.loads(ask(folder, "--seen-by", 0, "--json"))
+    assert said["reconstructible"] == list(range(10))
+    found = len(said["recovered_with_noise"])
+    assert said["recovered_with_noise"] == list(range(1, 1 + found))
+    assert 3 <= found <= 7
+    assert said["errors"] == sorted(said["errors"])
+    assert 0 < said["tolerance_with_noise"] <= 3.0 < said["errors"][-1]
+    assert f"{9 - found} more are determined, but dithers blur them" in ask(folder, "--seen-by", 0)
+
+
 def test_a_run_without_experiment_is_predicted(tmp_path):
     run = br.run(br.Averaging(), "path:4", br.tasks.Mean(np.zeros((4, 1))), steps=2)
     said = json.loads(ask(run.save(tmp_path / "two.run"), "--seen-by", 0, "--json"))

@@ -319,7 +319,7 @@ def test_runs_that_cannot_be_attacked_are_refused():
         from_run(run, task, 7)
     with pytest.raises(ConfigError, match="peer 2 was not watched"):
         from_run(run, task, 2)
-    with pytest.raises(ConfigError, match="not the one of this run"):
+    with pytest.raises(ConfigError, match="these are not the records of this run"):
         from_run(run, ridge(4, seed=1), 0)
     with pytest.raises(ConfigError, match="between 1 and 4 exchanges of this run, found steps = 5"):
         from_run(run, task, 0, steps=5)

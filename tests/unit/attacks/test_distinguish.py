@@ -1,6 +1,7 @@
 """The likelihood-ratio test: its ratio against normal densities, its error rate, and its refusals."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from bruit.algorithms.pair_averaging import PairAveraging
 from bruit.algorithms.renoised import Renoised
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.attacks.distinguish import distinguish, likelihood_weights
-from bruit.attacks.views import starting_values
+from bruit.attacks.views import own_dithers, starting_values
+from bruit.engines.forms import view_forms
 from bruit.errors import ConfigError
 from bruit.experiment import run
 from bruit.mechanisms import Gaussian
@@ -45,13 +47,44 @@ def test_what_the_noise_does_not_cover_is_seen_exactly():
 def test_on_a_path_the_ratio_is_that_of_the_neighbors_neighbor():
     """After two rounds peer 0 knows the noisy value of peer 2 (gossip:MUF-2): ratio = 2 y_2 (clip)/sigma^2."""
     for seed in range(5):
-        one = made(Averaging(), RIGHT, seed=seed)
+        one = made(Averaging(), RIGHT, seed=seed, noise=replace(NOISE, arithmetic="ideal"))
         noisy = starting_values(one, Mean(RIGHT))
         found = distinguish(one, one.view(0), LEFT, RIGHT, own=noisy[:1])
         assert found.mu == pytest.approx(1.0)
         assert found.ratio == pytest.approx(2.0 * noisy[2, 0] / 4.0, abs=1e-9)
         assert found.choice == ("right" if noisy[2, 0] > 0 else "left")
         assert found.error == pytest.approx(stats.norm.cdf(-0.5))
+
+
+def test_dithers_blur_the_ratio_a_little():
+    """The same view with dithers: y_2 comes out with the first dithers of peers 0 and 2 and three times the second one
+    of peer 1, so that sigma^2 grows by 11 * 2^-20."""
+    for seed in range(5):
+        one = made(Averaging(), RIGHT, seed=seed)
+        noisy, blur = starting_values(one, Mean(RIGHT)), math.sqrt(1 + 11 * 2.0**-20)
+        found = distinguish(one, one.view(0), LEFT, RIGHT, own=noisy[:1])
+        assert 1 / blur == pytest.approx(found.mu, abs=1e-9)
+        off = found.ratio * 4.0 * blur**2 / 2.0 - noisy[2, 0]
+        assert 0 < abs(off) < 6 * NOISE.sigma * math.sqrt(blur**2 - 1)  # false alarms 2e-9 each
+
+
+@pytest.mark.parametrize(("algorithm", "where"), [
+    (Averaging(), "path:4"), (Averaging(), "butterfly:9"), (Averaging(), "butterfly:6"), (PairAveraging(), "ring:4"),
+])
+def test_forms_on_the_grid_are_what_is_sent(algorithm, where):
+    """Every message is its form of releases and dithers, all of them drawn again, up to a few cells of the grid."""
+    n = int(where.split(":")[1])
+    values = np.linspace(-0.9, 0.9, 2 * n).reshape(n, 2)
+    one = made(algorithm, values, where, steps=4, watch=(0,))
+    released, dithers = starting_values(one, Mean(values)), own_dithers(one, Mean(values), range(n))
+    forms, _ = view_forms(algorithm, one.graph, one.steps, (0,), one.seed, one.trace, on_grid=True)
+    heard = np.concatenate([message.row for message in one.view(0).foreign])
+    drawn = np.concatenate([released, *(row[None] for row in dithers.values())])
+    scale = np.concatenate([np.ones(n), np.full(len(dithers), 2.0**10)])
+    assert bool(dithers) == ("butterfly" not in where)
+    expected = forms.B[len(forms.dithers) :] @ (drawn * scale[:, None])
+    assert np.abs(heard - expected).max() < 32 * NOISE.sigma * 2.0**-40
+    assert forms.dithers.sum() == sum(peer == 0 for _, peer in dithers)
 
 
 def test_error_rate():

@@ -280,7 +280,7 @@ def test_noise_is_what_is_reconstructed():
     released = starting_values(run, task)
     assert np.abs(released - task.values).max() > 0.1
     found = attack(run, [0], released[:1])
-    assert found.score(released).fraction == 1.0
+    assert found.score_noisy(released).fraction == 1.0
     assert found.score(task).fraction == 0.0
     paired = br.run(br.PairAveraging(), ring(8), task, steps=2, watch=[0], privacy=noise, seed=9)
     assert np.abs(starting_values(paired, task) - released).min() > 0  # another protocol, other noise

@@ -26,13 +26,15 @@ from bruit.engines.events import Events
 from bruit.errors import ConfigError, PrivacyError
 from bruit.experiment import rehearse
 from bruit.graphs import graph
-from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace
+from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RecordNoise
+from bruit.privacy.events import GaussianEvent
 from bruit.privacy.guarantee import Guarantee, gaussian
 from bruit.privacy.ledger import Budget
 from bruit.privacy.profile import StatementProfile
 from bruit.trace import Received
 
 NOISE = Gaussian(clip=1.0, sigma=2.0)
+CHECKED = ["one release", "every release", "the engine", "impulses", "lattice attack"]
 TOML = """
 graph = "path:3"
 steps = 2
@@ -108,6 +110,26 @@ def test_mechanism_alone(mechanism):
     assert "where 0.1 was claimed" in wrong.reason
 
 
+def test_noise_measured_by_record_is_audited_release_by_release():
+    """Peer 2 needs twice the noise of the others, and has it; the noise of others would not do for it."""
+    noise = RecordNoise((1.0, 1.0, 2.0), 3, 1.0)
+    assert not audit_mechanism(noise, 4000, of=2).refuted
+    small = replace(noise, sensitivities=(1.0, 1.0, 1.0))
+    wrong = Pretended(small, noise)
+    assert audit_mechanism(wrong, 8000, 1e-2, of=2).refuted
+
+
+class Pretended(RecordNoise):
+    """One mechanism's noise under another's sensitivities."""
+
+    def __init__(self, real, said):
+        super().__init__(said.sensitivities, said.dim, said.noise_multiplier)
+        object.__setattr__(self, "real", real)
+
+    def noise(self, *address):
+        return self.real.noise(*address)
+
+
 def test_laplace_with_a_given_claim():
     found = audit_mechanism(Laplace(clip=1.0, scale=1.0), 4000, claimed=claim(StatementProfile(2.0, 0.0)))
     assert found.verdict == "not refuted"
@@ -151,8 +173,7 @@ def test_the_stated_power_is_kept():
     part of the noise was chosen so that the power is neither 0 nor 1."""
     from scipy.stats import binom
 
-    def quieter(door, at, raw, answer):
-        bare = door.mechanism.bare(raw, at.ids)
+    def quieter(door, at, raw, bare, answer):
         return bare + 0.65 * (answer - bare)
 
     said = [audit(Averaging(), "path:3", NOISE, 2, 0, 2, 700, 1e-6, 0.999, seed=seed, plant={"less noise": quieter})
@@ -178,6 +199,7 @@ def test_power_is_small_where_the_claim_is_loose():
     (lambda: audit(Averaging(), "path:3", NOISE, 9, 0, 2), "there is no peer 9"),
     (lambda: audit(Averaging(), "path:3", NOISE, 2, 0, 2, confidence=1.0), "between 0.5 and 1"),
     (lambda: audit_mechanism(NOISE, dim=0), "at least 1 number"),
+    (lambda: audit(GossipSGD(), "path:3", RecordNoise((1.0, 1.0, 2.0), 1, 2.0), 2, 0, 2), "audit one of its releases"),
 ])
 def test_bad_input(call, words):
     with pytest.raises(ConfigError, match=words):
@@ -203,9 +225,17 @@ def test_check_of_releases_returns_the_ledger():
     assert len(ledger) == 12
 
 
+@pytest.mark.parametrize("step", [0.5, 1.0])
+def test_honest_noise_on_a_coarse_grid_is_fresh(step):
+    """Three whole numbers repeat by chance, and were called noise used twice; rows are wide enough to tell."""
+    noise = DiscreteGaussian(clip=1.0, sigma=2.0, grid=step)
+    assert len(check_releases(GossipSGD(), graph("ring:5"), noise, 20)) == 200
+
+
 def test_budget_within_is_fine():
     ledger = check_releases(Averaging(), graph("ring:4"), NOISE, 2, phases=2, budget=Budget(5.0))
-    assert len(ledger) == 8  # one release within the budget, one mask
+    kinds = [isinstance(event, GaussianEvent) for event in ledger.events]
+    assert ledger.counts()[:, kinds].sum() == 4  # one release of each within the budget, then masks
 
 
 @pytest.fixture
@@ -220,7 +250,7 @@ def test_experiments_and_their_published_claims(experiment):
     printed = audit_experiment(experiment, 2, [0], trials=2000, status="published")
     assert (ours.verdict, ours.status) == ("not refuted", "proven")
     assert (printed.verdict, printed.status) == ("refuted", "published")
-    assert [finding.check for finding in ours.findings] == ["one release", "every release", "the engine"]
+    assert [finding.check for finding in ours.findings] == CHECKED
     assert ours.worlds == ("ends", "reacting", "records")
     assert [bug.bug for bug in ours.planted] == ["noise half as large", "no clipping"]
     assert all(bug.refuted for bug in ours.planted)
@@ -267,14 +297,15 @@ def test_an_engine_that_does_something_else_is_refuted(engine, words):
     made = replace(build(parse(TOML)), engine=engine)
     found = audit_made(made, 2, 0, 1000, plant={})
     assert found.refuted
-    assert words in found.findings[-1].sentence
+    assert words in found.findings[2].sentence
     assert words in found.reason
 
 
 def test_a_fused_engine_is_compared_by_its_states():
-    found = audit_made(build(parse(TOML + "[engine]\nfused = true\n")), 2, 0, 1000, plant={})
+    text = TOML.replace("sigma = 2.0", 'sigma = 2.0\narithmetic = "ideal"') + "[engine]\nfused = true\n"
+    found = audit_made(build(parse(text)), 2, 0, 1000, plant={})
     assert not found.refuted
-    assert "a fused path keeps no messages" in found.findings[-1].sentence
+    assert "a fused path keeps no messages" in found.findings[2].sentence
 
 
 def test_a_histogram_of_answers_is_audited_on_answers():
@@ -284,7 +315,7 @@ def test_a_histogram_of_answers_is_audited_on_answers():
     text = text.replace("sigma = 2.0", 'mechanism = "randomized-response"\ngamma = 0.5')
     found = audit_made(build(parse(text)), 1, 3, 2000)
     assert not found.refuted
-    assert [finding.verdict for finding in found.findings] == ["not refuted"] * 3
+    assert [finding.verdict for finding in found.findings] == ["not refuted"] * 3 + ["not asked"] * 2
 
 
 def test_a_new_check_is_one_function(monkeypatch, experiment):

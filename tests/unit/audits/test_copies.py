@@ -81,7 +81,8 @@ def test_the_watched_door_forwards_everything():
     names = [name for name, _ in inspect.getmembers(Door) if not name.startswith("_")]
     assert len(names) >= 19
     kept = {"value", "value_with", "gradient", "prox", "envelope_gradient", "descent", "noise", "copy_noise",
-            "pair_noise"}  # fmt: skip
+            "pair_noise", "value_on", "gradient_on", "descent_on", "noise_on", "copy_noise_on",
+            "pair_noise_on"}  # fmt: skip
     for name in names:
         assert hasattr(watched, name)
         if name not in kept:
@@ -94,10 +95,10 @@ def test_a_histogram_has_its_blanket_in_every_copy():
     """Without gamma the copies would count bare answers: the first holder adds the blanket by `home.gamma`."""
     space, noise = graph("ring:4"), RandomizedResponse(3, 0.5)
     data = Neighbors(*[np.eye(3)[[0, 1, 2, 0]]] * 2)
-    plain = run(TokenHistogram(), space, data, privacy=noise, steps=8, seed=4, watch=[2], evaluate_every=0)
-    door = TaskDoor(data, noise, Replay(4), Ledger(12))
-    seen = copied_views(TokenHistogram(), space, door, 8, (2,), 3, 0, plain.trace, 4)[0]
-    heard = np.stack([flat_rows(message.row)[0] for message in plain.view({2}).foreign])
+    door, dice = TaskDoor(data, noise, Replay(4), Ledger(12)), Replay(4)
+    trace = Bulk().execute(Job(TokenHistogram(), space, door, dice, 8, Ledger(4), frozenset({2}))).trace
+    seen = copied_views(TokenHistogram(), space, door, 8, (2,), 3, 0, trace, 4)[0]
+    heard = np.stack([flat_rows(message.row)[0] for message in trace.received])
     np.testing.assert_array_equal(seen[len(seen) - len(heard):], heard)
 
 
@@ -133,7 +134,7 @@ def test_views_are_the_linear_forms(algorithm, where, steps):
 
 
 def test_copies_are_independent_and_sides_alternate():
-    space, noise = graph("path:3"), Gaussian(clip=1.0, sigma=0.5, lattice=None)
+    space, noise = graph("path:3"), Gaussian(clip=1.0, sigma=0.5, arithmetic="ideal")
     data = Neighbors.opposite(3, 2, 1.0)
     views = list(paired_views(Averaging(), space, noise, data, (1,), 1, 5000, 1))
     left, right = (np.concatenate(sides) for sides in zip(*views, strict=True))

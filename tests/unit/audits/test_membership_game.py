@@ -113,8 +113,8 @@ def test_everybody_keeps_as_many_records(written):
 
 
 def test_intervals():
-    """Clopper-Pearson of 5 of 50 by its definition (two binomial tails of 2.5 %); Hanley and McNeil's own example:
-    AUC 0.893 with 51 abnormal and 58 normal cases has a standard error near 0.032."""
+    """Clopper-Pearson of 5 of 50 by its definition (two binomial tails of 2.5 %); an AUC of 51 and 58 scores by
+    hand: the ends solve |0.893 - A| = 1.96 sqrt(A (1 - A) / 51) + 1 / 102."""
     from scipy.stats import binom
 
     low, high = rate_interval(5, 50, 0.95)
@@ -122,7 +122,8 @@ def test_intervals():
     assert binom.cdf(5, 50, high) == pytest.approx(0.025)
     assert rate_interval(50, 50, 0.95)[1] == 1.0
     low, high = auc_interval(0.893, 51, 58, 0.95)
-    assert (high - low) / 2 / 1.96 == pytest.approx(0.032, abs=0.001)
+    for end in (low, high):
+        assert abs(0.893 - end) - 1 / 102 == pytest.approx(1.959964 * (end * (1 - end) / 51) ** 0.5, abs=1e-6)
     assert auc_interval(1.0, 20, 20, 0.95)[0] < 1.0
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import io
 import json
 import re
 import time
@@ -9,10 +10,15 @@ import time
 import numpy as np
 import pytest
 from pages import Page
+from rich.console import Console
 
 import bruit as br
 from bruit.dashboard import render, write_report
+from bruit.dashboard.numbers import pairs
+from bruit.dashboard.story import tell
 from bruit.graphs import butterfly, erdos_renyi, from_edges, ring
+from bruit.privacy.account import Charge
+from bruit.report import show
 from bruit.testing import small_task
 
 NOISE = br.Gaussian(clip=1.0, sigma=2.0)
@@ -138,3 +144,46 @@ def test_every_status_has_its_sentence_and_its_color():
     style = files("bruit.dashboard").joinpath("page.css").read_text()
     assert tuple(STATUS) == STATUSES
     assert all(f".{status}" in style for status in STATUSES)
+
+
+def shown(run):
+    console = Console(record=True, width=200, file=io.StringIO())
+    show(console, run, run.summary())
+    return console.export_text()
+
+
+def test_ideal_numbers_say_so_beside_the_epsilon():
+    words = "true of real numbers, not of what is sent"
+    noise = br.Gaussian(clip=1.0, sigma=2.0, arithmetic="ideal")
+    run = br.run(br.Averaging(), ring(6), small_task(6), privacy=noise, steps=4, seed=2)
+    page, screen = Page(render(run)), shown(run)
+    tiles = next(one for one in page.all("ul") if one.attributes.get("class") == "tiles")
+    assert tiles.text.count(f"ideal: {words}") == 2  # both epsilons
+    for section in ("statement", "observers"):
+        assert words in page.by_id(section).text
+    assert screen.count(f"ideal: {words}") == 1
+    assert "epsilon, ideal" in screen
+    assert "in ideal arithmetic" in screen
+    assert run.epsilon(of=1, seen_by=0).why().splitlines()[0].endswith(f"ideal: {words}")
+    assert words in render([run, run])
+
+
+def test_proven_screens_do_not_speak_of_real_numbers(averaging):
+    assert averaging.summary().status == "proven"
+    for text in (Page(render(averaging)).by_id("statement").text, shown(averaging), averaging.epsilon().why()):
+        assert "real" not in text
+        assert "ideal" not in text
+
+
+def test_no_epsilon_of_the_page_is_below_the_accounts():
+    """Pairs were shown without the rounding of what was sent."""
+    task = br.tasks.Mean.uniform(9, 400, seed=0)
+    run = br.run(br.Averaging(), ring(9), task, privacy=NOISE, steps=3, seed=1)
+    story = tell(run)
+    bare = Charge(story.losses, story.summary.noise_multiplier).epsilons(1e-6)
+    for of, seen_by, _, epsilon in pairs(story).rows:
+        exact = float(run.epsilon(of=of, seen_by=seen_by))
+        assert exact <= epsilon <= exact * (1 + 1e-9)
+        assert bare[of, seen_by] <= exact
+    assert np.nanmax(story.epsilons(story.losses)) == story.summary.epsilons[0]
+    assert np.all(story.epsilons(story.losses)[story.losses > 0] > bare[story.losses > 0])

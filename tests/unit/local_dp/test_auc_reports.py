@@ -202,8 +202,8 @@ def test_too_few_users_are_told_how_many_it_takes(tables, tmp_path):
 
 
 BAD = [
-    (["--label", "y", "--domain", "0,1"], "leave --domain, --protocol and --delta out"),
-    (["--label", "y", "--protocol", "k-ary"], "leave --domain, --protocol and --delta out"),
+    (["--label", "y", "--domain", "0,1"], "leave --domain, --protocol, --delta and --keep-order out"),
+    (["--label", "y", "--protocol", "k-ary"], "leave --domain, --protocol, --delta and --keep-order out"),
     (["--positive", "1", "--low", "0", "--high", "1"], "are about scores with labels"),
     (["--levels", "4", "--low", "0", "--high", "1"], "are about scores with labels"),
     (["--label", "ill"], "labels are 0 and 1, or the positive one is named"),
@@ -220,12 +220,21 @@ def test_refused_commands(tables, tmp_path, words, message):
 
 
 def test_a_sorted_table_is_shuffled_or_refused(tmp_path):
-    """The place of a report is not randomized: places of a sorted table would tell the values."""
+    """Places are random; who says that they are public cannot say so of a sorted table, where they tell the values."""
     table, out = tmp_path / "t.csv", tmp_path / "r.npz"
     table.write_text("x,c\n" + "\n".join(f"{i / 1000},{'b' if i > 600 else 'a'}" for i in range(1000)) + "\n")
     for words in (["--column", "x", "--low", 0, "--high", 1], ["--column", "c", "--domain", "a,b"]):
         with pytest.raises(ConfigError, match=r"is sorted by .*, so that the place of a report would tell"):
-            call("ldp", "report", table, "--out", out, *words)
-        call("ldp", "report", table, "--out", out, "--shuffle", "--epsilon", 20, *words)
+            call("ldp", "report", table, "--out", out, "--keep-order", *words)
+        call("ldp", "report", table, "--out", out, "--epsilon", 20, *words)
         value = load_reports(out).column("value")
         assert abs(value[:500].mean() - value.mean()) < 0.16
+
+
+def test_a_tree_that_stops_at_its_root_says_that_it_knows_nothing():
+    """20 + 20 users at epsilon 1: noisy counts gave 0.0000, between 0.0000 and 0.0000, where the truth was 0.745."""
+    labels = np.repeat([1.0, 0.0], 20)
+    asked = PrivateAuc(6, 1.0, ties="half", seed=3)
+    for run in range(20):
+        found = asked.estimate(asked.report(np.arange(40), Replay(run)), labels)
+        assert (found.value, found.low, found.high, found.error) == (0.5, 0.0, 1.0, 0.0)

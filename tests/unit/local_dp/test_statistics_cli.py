@@ -7,8 +7,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from bruit.errors import BruitError
+from bruit.errors import BruitError, ConfigError, PrivacyError
 from bruit.ldp_cli import ldp_app
+from bruit.local_dp import load_reports
+from bruit.privacy.spent_file import SpentFile
 from bruit.statistics_cli import auc, mean
 
 app = typer.Typer()
@@ -135,3 +137,60 @@ def test_labels_that_do_not_fit_the_protocol_are_refused(tmp_path):
     path.write_text('# bruit local-dp reports 1 {"kind": "k-ary", "k": 3, "epsilon": 1.0, "labels": ["a"]}\nvalue\n1\n')
     with pytest.raises(BruitError, match="name 1 values, but their protocol has 3"):
         call("ldp", "estimate", path)
+
+
+@pytest.mark.parametrize("words", [
+    ["auc", "TABLE", "--score", "s", "--label", "y", "--epsilon", 2],
+    ["mean", "TABLE", "--column", "s", "--low", 0, "--high", 1, "--epsilon", 2],
+    ["ldp", "report", "TABLE", "--column", "color", "--domain", "red,green,blue", "--epsilon", 2, "--out", "OUT"],
+    ["ldp", "report", "TABLE", "--column", "s", "--label", "y", "--epsilon", 2, "--out", "OUT"],
+], ids=["auc", "mean", "report", "scores"])  # fmt: skip
+def test_what_a_table_paid_is_written_beside_it_and_limited(words, table, tmp_path, monkeypatch):
+    """Whatever is asked, from whichever folder: the same record as between two holders, and the same refusal."""
+    monkeypatch.chdir(tmp_path)
+    home, out = tmp_path / "elsewhere", tmp_path / "r.csv"
+    home.mkdir()
+    copy = home / "t.csv"
+    copy.write_bytes(table.read_bytes())
+    (tmp_path / "link.csv").symlink_to(copy)
+    said = [[{"TABLE": name, "OUT": out}.get(word, word) for word in words] for name in (copy, "link.csv", "link.csv")]
+    assert "paid epsilon = 2 in all" in call(*said[0])
+    assert json.loads(call(*said[1], "--limit", 4, "--json"))["recorded"] == str(copy) + ".spent.json"
+    out.unlink(missing_ok=True)
+    with pytest.raises(PrivacyError, match=r"have paid epsilon = 4 so far .* 2 more would be above the limit 5"):
+        call(*said[2], "--limit", 5)
+    assert not out.exists()
+    assert [line["epsilon"] for line in SpentFile(f"{copy}.spent.json").lines()] == [2, 2]
+    call(*said[0], "--seed", 1)
+    assert len(SpentFile(f"{copy}.spent.json").lines()) == 2
+    with pytest.raises(ConfigError, match="not written down; leave --limit out"):
+        call(*said[0], "--seed", 1, "--limit", 9)
+
+
+def test_reports_are_in_random_order_unless_places_are_public(tmp_path):
+    """At epsilon 40 a report is its value: places of a table that is not sorted still told whose report is whose."""
+    table, out = tmp_path / "t.csv", tmp_path / "r.csv"
+    values = np.random.default_rng(0).permutation(np.repeat(["a", "b"], 500))
+    table.write_text("c\n" + "\n".join(values) + "\n")
+    words = ["ldp", "report", table, "--column", "c", "--domain", "a,b", "--epsilon", 40, "--out", out]
+    rows = values == "b"
+
+    def agreement():
+        return float((load_reports(out).column("value") == rows).mean())
+
+    text = call(*words)
+    assert "in random order: the place of a report says nothing" in text
+    assert abs(agreement() - 0.5) < 0.1  # six standard deviations of a random order
+    assert "in the order of the rows" in call(*words, "--keep-order")
+    assert agreement() == 1.0
+
+
+def test_spending_has_no_silent_default():
+    from inspect import Parameter, signature
+
+    from bruit.sites.averaging import Seat
+    from bruit.two_party import ask
+    from bruit.two_party.holder import Holder
+
+    for paying in (Seat, ask, Holder):
+        assert signature(paying).parameters["spend"].default is Parameter.empty

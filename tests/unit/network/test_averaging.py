@@ -6,7 +6,6 @@ import socket
 import ssl
 import threading
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -56,7 +55,7 @@ def seats(village, tmp_path, patience=10.0, spend=lambda sealed: None):
     book = merge([text.replace(f"port = {port}", f"port = {fresh}") for text, port, fresh in
                   ((text, text.split("port = ")[1].split("\n")[0], free_port()) for text in texts)])  # fmt: skip
     return [Seat(home / name, book, seat_of(home / name, book), TERMS.value(rows(me), me), tmp_path / f"{name}.db",
-                 patience, spend) for me, name in enumerate(NAMES)]  # fmt: skip
+                 patience, spend=spend) for me, name in enumerate(NAMES)]  # fmt: skip
 
 
 def together(chairs, terms=None):
@@ -223,14 +222,15 @@ def test_what_is_written_down_is_what_was_paid(village, tmp_path, monkeypatch, c
         drive(board, agreement, provers, signs, {2: "mask"}, {})
     report = verify(tmp_path / "board.db")
     (tmp_path / "book.toml").write_text(merge(texts).text())
-    table, asked = tmp_path / "ada.csv", Among(tmp_path / "book.toml", home / "ada", tmp_path / "ada.db", "30,20,40")
+    table = tmp_path / "ada.csv"
+    asked = Among(table, tmp_path / "book.toml", home / "ada", tmp_path / "ada.db", "30,20,40")
 
     def ended(seat, wanted):
         seat.spend((0, 1, 2))
         return report
 
     monkeypatch.setattr("bruit.sites.averaging.average", ended)
-    mean_among_peers(SimpleNamespace(file=table), rows(0), TERMS, asked, 0.95, True, True)
+    mean_among_peers(rows(0), TERMS, asked, 0.95, True, True)
     told = json.loads(capsys.readouterr().out)
     lines = SpentFile(f"{table}.spent.json").lines()
     assert lines[0]["epsilon"] == TERMS.epsilon
@@ -239,6 +239,6 @@ def test_what_is_written_down_is_what_was_paid(village, tmp_path, monkeypatch, c
     monkeypatch.setattr("bruit.sites.averaging.average", lambda seat, wanted: seat.spend((0, 1)))
     limited = replace(asked, limit=sum(line["epsilon"] for line in lines) + TERMS.epsilon)
     with pytest.raises(PrivacyError, match="more would be above the limit"):  # two of three cost more than was agreed
-        mean_among_peers(SimpleNamespace(file=table), rows(0), TERMS, limited, 0.95, True, True)
+        mean_among_peers(rows(0), TERMS, limited, 0.95, True, True)
     with pytest.raises(PrivacyError, match="2 of 3 peers committed, and their coins hide nothing"):
-        mean_among_peers(SimpleNamespace(file=table), rows(0), replace(TERMS, epsilon=12.0), asked, 0.95, True, True)
+        mean_among_peers(rows(0), replace(TERMS, epsilon=12.0), asked, 0.95, True, True)

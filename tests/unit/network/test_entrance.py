@@ -72,7 +72,7 @@ def run_by_a_peer(text, folder, monkeypatch):
 
 def summed_up(text, folder, monkeypatch):
     (folder / "experiment.toml").write_text(text)
-    _summary(folder / "experiment.toml")
+    _summary(folder / "experiment.toml", 1)
 
 
 SITES: list[Path] = []

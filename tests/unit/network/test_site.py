@@ -136,6 +136,18 @@ def test_a_seed_is_for_rehearsals_and_a_run_stays_what_it_began_as(sites):
         start(sites[1], rehearse=4)
 
 
+def test_rehearsed_noise_is_agreed_on_and_real_noise_is_nobodys(sites):
+    """Peers that know only their own records rehearse with noise that follows from the seed and the agreement."""
+    real = start(sites[0])
+    assert real.host.machine.seat.door.dice is real.host.machine.seat.dice
+    assert not real.rehearsed
+    played = [start(site, rehearse=4) for site in sites[1:]]
+    draws = [one.host.machine.seat.door.dice.normal("noise", np.array([0]), 0, 0, 4) for one in played]
+    assert np.array_equal(*draws)
+    assert np.abs(draws[0] - Replay(4).normal("noise", np.array([0]), 0, 0, 4)).min() > 0
+    assert all(status(one)["rehearsal"] for one in played)
+
+
 def test_changed_records_and_budgets_are_refused_with_the_reason(sites):
     start(sites[0])
     np.savez(sites[0].parent / "records.npz", kind=np.str_("mean"), values=np.ones((1, 2)))

@@ -14,7 +14,7 @@ from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.accountants.gaussian import delta_of, epsilon_of, epsilons, mu_of, rdp_to_epsilon, zcdp_to_epsilon
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.accountants.pure import advanced, basic, compose
-from bruit.privacy.calibrate import least
+from bruit.privacy.calibrate import ROOM, least
 from bruit.privacy.events import (
     Composed,
     DiscreteGaussianEvent,
@@ -253,8 +253,8 @@ def test_least_returns_the_safe_end():
     for target in (1e-9, 0.3, 1.0, 7e8):
         root = least(lambda p: 1 / p, target)
         assert 1 / root <= target
-        assert 1 / math.nextafter(math.nextafter(root, 0), 0) > target
-    assert least(lambda p: 0.0 if p >= 3.5 else 1.0, 0.5) == 3.5
+        assert 1 / (root / ROOM * (1 - 1e-15)) > target
+    assert least(lambda p: 0.0 if p >= 3.5 else 1.0, 0.5) == 3.5 * ROOM
 
 
 @pytest.mark.parametrize(("cost", "target", "error", "message"), [

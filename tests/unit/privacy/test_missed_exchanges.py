@@ -50,9 +50,9 @@ def test_a_demonstration_claims_pairs_only_of_agreed_rounds(tmp_path):
     """Real meetings are drawn by the peers: a rehearsal of other meetings says nothing about them."""
     file = tmp_path / "agreed.toml"
     file.write_text(EXPERIMENT.format(name="averaging"))
-    assert _summary(file)[0] is not None
+    assert _summary(file, 1)[0] is not None
     file.write_text(EXPERIMENT.format(name="pair-averaging"))
-    summary, why = _summary(file)
+    summary, why = _summary(file, 1)
     assert summary is None
     assert "meetings" in why
 

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 from bruit.graphs import Graph, erdos_renyi, from_edges, geometric, grid, hypercube, ring, star, torus
 from bruit.privacy.network.modular import (
     PRIMES,
-    _gram_profile,
-    _row_profile,
+    Eliminated,
+    by_products,
+    by_rows,
     joint_ranks,
     krylov_ranks,
-    matrix_profile,
     shared_rows,
     shared_width,
+    stacked,
 )
-from bruit.privacy.network.span import krylov_span
+from bruit.privacy.network.span import KrylovSpan, krylov_span
 
 GRAPHS = [
     ring(9),
@@ -69,11 +70,31 @@ def test_every_path_gives_the_same_profile(graph: Graph) -> None:
     span = krylov_span(graph, np.array([observer]), steps)
     assert span is not None
     expected = plain_profile(graph, observer, steps, PRIMES[0])[: span.powers]
-    assert _row_profile(graph, span, PRIMES[0]).tolist() == expected
-    assert _gram_profile(graph, span, PRIMES[0]).tolist() == expected
-    shared = shared_rows(graph, steps, PRIMES[0])
-    assert shared.profile(observer, graph.neighbors(observer), span.most)[: span.powers].tolist() == expected
+    rows, products = by_rows(graph, span, PRIMES[0]), by_products(graph, span, PRIMES[0])
+    shared = shared_rows(graph, steps, PRIMES[0]).eliminated(observer, span)
+    for word in (rows, products, shared):
+        assert word.profile.tolist() == expected
+        assert word.exposed is not None
+        np.testing.assert_array_equal(span.peers[word.exposed], exposed_peers(graph, observer, steps, span))
     assert krylov_ranks(graph, span).total == expected[-1]
+
+
+def exposed_peers(graph: Graph, observer: int, steps: int, span: KrylovSpan) -> list[int]:
+    """The peers of the span whose unit rows change no rank: one elimination for each of them."""
+    n, prime = graph.n, PRIMES[0]
+    residues, (indptr, indices) = graph.residues(prime), (graph.weights.indptr, graph.weights.indices)
+    dense = np.zeros((n, n), dtype=object)
+    for i in range(n):
+        for k in range(indptr[i], indptr[i + 1]):
+            dense[i, indices[k]] = int(residues[k])
+    rows = [[int(i == observer) for i in range(n)]]
+    block = np.eye(n, dtype=np.int64)[graph.neighbors(observer)]
+    for _ in range(steps):
+        rows += [[int(x) % prime for x in row] for row in block]
+        block = block.astype(object).dot(dense) % prime
+    rank = plain_rank(rows, prime)
+    heard = np.setdiff1d(span.peers, [observer])
+    return [int(u) for u in heard if plain_rank([*rows, [int(i == u) for i in range(n)]], prime) == rank]
 
 
 def test_projection_is_used_when_rows_are_few() -> None:
@@ -83,8 +104,9 @@ def test_projection_is_used_when_rows_are_few() -> None:
     for observer in range(0, 300, 25):
         span = krylov_span(graph, np.array([observer]), 3)
         assert span is not None
-        found = shared.profile(observer, graph.neighbors(observer), span.most)
-        np.testing.assert_array_equal(found, _row_profile(graph, span, PRIMES[1]))
+        found, plain = shared.eliminated(observer, span), by_rows(graph, span, PRIMES[1])
+        np.testing.assert_array_equal(found.profile, plain.profile)
+        np.testing.assert_array_equal(found.exposed, plain.exposed)
 
 
 def test_flint_agrees() -> None:
@@ -96,7 +118,7 @@ def test_flint_agrees() -> None:
             left, right = rng.integers(0, prime, (k, r)), rng.integers(0, prime, (r, n))
             product = np.array((left.astype(object) @ right.astype(object)) % prime, dtype=np.int64)
             expected = flint.nmod_mat(k, n, [int(x) for x in product.ravel()], prime).rank()
-            assert matrix_profile(product, prime, 32)[-1] == expected
+            assert stacked(product, prime, 32).profile[-1] == expected
 
 
 @given(
@@ -109,7 +131,7 @@ def test_small_integer_matrices(rows: list[list[int]]) -> None:
     """Entries so small that no minor can be a multiple of the prime: the modular rank is the rank."""
     matrix = np.array(rows, dtype=np.int64)
     expected = plain_rank(rows, PRIMES[0])
-    assert matrix_profile(matrix % PRIMES[0], PRIMES[0], 5)[-1] == expected
+    assert stacked(matrix % PRIMES[0], PRIMES[0], 5).profile[-1] == expected
     assert expected == np.linalg.matrix_rank(matrix.astype(float))
 
 
@@ -123,9 +145,9 @@ def test_primes_are_prime_and_sums_are_exact() -> None:
 def test_the_second_prime_is_asked_only_without_a_proof() -> None:
     asked: list[int] = []
 
-    def profile(prime: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def profile(prime: int) -> Eliminated:
         asked.append(prime)
-        return np.array([2, 4, 5 if prime == PRIMES[0] else 6])
+        return Eliminated(np.array([2, 4, 5 if prime == PRIMES[0] else 6]))
 
     unsettled = joint_ranks(profile, 8, 2)
     assert asked == list(PRIMES)
@@ -137,7 +159,7 @@ def test_the_second_prime_is_asked_only_without_a_proof() -> None:
 
 
 def test_gains_of_a_krylov_space_never_grow() -> None:
-    assert joint_ranks(lambda _: np.array([3, 6, 8, 8]), 8, 3).consistent
-    assert not joint_ranks(lambda _: np.array([3, 5, 8, 8]), 8, 3).consistent
-    assert not joint_ranks(lambda _: np.array([3, 7, 8, 8]), 8, 3).consistent
-    assert not joint_ranks(lambda _: np.array([2, 4, 6, 8]), 8, 3).consistent
+    assert joint_ranks(lambda _: Eliminated(np.array([3, 6, 8, 8])), 8, 3).consistent
+    assert not joint_ranks(lambda _: Eliminated(np.array([3, 5, 8, 8])), 8, 3).consistent
+    assert not joint_ranks(lambda _: Eliminated(np.array([3, 7, 8, 8])), 8, 3).consistent
+    assert not joint_ranks(lambda _: Eliminated(np.array([2, 4, 6, 8])), 8, 3).consistent

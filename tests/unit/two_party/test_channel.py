@@ -11,6 +11,7 @@ import pytest
 from bruit.errors import ConfigError, RemoteProtocolError
 from bruit.network.address_book import public_entry
 from bruit.network.identity import Identity
+from bruit.privacy.spent_file import unrecorded
 from bruit.two_party import Parties, Question, ask, connect, listen, rows_of
 from bruit.two_party.channel import LARGEST, host_and_port
 
@@ -67,9 +68,10 @@ def test_two_parties_find_the_same_answer(folders):
     scores, labels = np.arange(60.0), np.arange(60) % 2
     mine, theirs = rows_of(question, scores[:20], labels[:20]), rows_of(question, scores[20:], labels[20:])
     told = []
-    server = Listening(folders, lambda line: ask("evaluator", question, theirs, line))
+    server = Listening(folders, lambda line: ask("evaluator", question, theirs, line, spend=unrecorded))
     with connect(server.address, parties(folders, "alice", "bob", "public.toml")) as line:
-        found = ask("garbler", question, mine, line, tell=lambda done, total: told.append((done, total)))
+        found = ask("garbler", question, mine, line, spend=unrecorded,
+                    tell=lambda done, total: told.append((done, total)))  # fmt: skip
     assert server.finish() is None
     assert (found.raw, found.pairs, found.crossing) == (server.result.raw, 30, server.result.crossing)
     assert (found.sent_bytes, found.received_bytes) == (server.result.received_bytes, server.result.sent_bytes)
