@@ -35,7 +35,7 @@ LARGEST = 2.0**47  # of s: offsets take at most 43 of the 64 bits of a word, and
 LAST = 2**64 - 1  # the place of word 0 that all blocks from the 512th on share
 _BAND = 1e-11  # more than any error of a float here: exponents up to 512 are known to 2e-13
 _BULK = 2**9  # numbers from which the compiled sampler is loaded
-_CHUNK = 2**15  # numbers whose words are held at a time
+_CHUNK = 2**16  # numbers whose words are held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,40 +84,41 @@ def discrete_normals(
     table, rows = histogram(s), max(1, _CHUNK // count)
     for start in range(0, len(lanes), rows):
         part = slice(start, start + rows)
-        _fill(dice, purpose, (lanes[part], steps[part], use, run[part]), table, out[part])
-    if grid != 1.0:
-        out *= grid
+        _fill(dice, purpose, (lanes[part], steps[part], use, run[part]), table, out[part], grid)
     return out  # (len(lanes), count)
 
 
-def _fill(dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], table: Histogram, out: Array) -> None:
+def _fill(
+    dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], table: Histogram, out: Array, grid: float
+) -> None:
     lanes, steps, use, run = address
     undone = np.arange(len(lanes))
-    words = 9 * out.shape[1] // 4 + 64  # two a try, 1.03 tries a number
+    words = 2 * (out.shape[1] + out.shape[1] // 16 + 8)  # two a try, 1.03 tries a number: rarely short
     if out.size >= _BULK or "bruit.kernels.noise" in sys.modules:
-        undone = _compiled(dice, purpose, address, table, out, words)
+        undone = _compiled(dice, purpose, address, table, out, words, grid)
     for row in undone:
         one = slice(row, row + 1)
         stream = _stream(dice, purpose, (lanes[one], steps[one], use, run[one]), words)
-        out[row] = [sample(stream, table) for _ in range(out.shape[1])]
+        out[row] = [grid * sample(stream, table) for _ in range(out.shape[1])]
 
 
 def _compiled(
-    dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], table: Histogram, out: Array, count: int
-) -> Ints:
+    dice: Dice, purpose: str, address: tuple[Ints, Ints, int, Ints], table: Histogram, out: Array, count: int,
+    grid: float = 1.0,
+) -> Ints:  # fmt: skip
     """Fill rows of out at speed; return the rows floats could not decide. Rows short of words start again with more."""
     from bruit.kernels import noise
 
     lanes, steps, use, run = address
     words = dice.words(purpose, lanes, steps, use, count, run)
     states = noise.discrete_rows(words, out, table.s, table.shift, float(table.unit), table.heights, table.ends,
-                                 table.sure)  # fmt: skip
+                                 table.sure, grid)  # fmt: skip
     while (short := np.flatnonzero(states == noise.SHORT)).size:
         count *= 2
         words = dice.words(purpose, lanes[short], steps[short], use, count, run[short])
         rows = out[short]
         states[short] = noise.discrete_rows(words, rows, table.s, table.shift, float(table.unit), table.heights,
-                                            table.ends, table.sure)  # fmt: skip
+                                            table.ends, table.sure, grid)  # fmt: skip
         out[short] = rows
     return np.flatnonzero(states == noise.UNSURE)
 

@@ -154,7 +154,7 @@ class Arithmetic:
         value = inbox.mix()
         if previous is not None and self.gamma != 1.0:
             value = self.gamma * value + (1 - self.gamma) * previous
-        value = self.home.snap(value, self.grid)
+        value = self.home.snap(value, self.grid, value)  # mixing made it: nobody else has it
         return Mixed(value, value)
 
     def _summed(self, inbox: Inbox) -> Mixed:

@@ -61,6 +61,7 @@ class OnGrid(NamedTuple):
         return self.copies * width * ((self.slack + self.grid / 2) / deviation) ** 2
 
 
+LARGE = 2**16  # numbers from which rounding is compiled
 COARSEST = 16.0  # least deviation of a noise, in units of the grid
 
 
@@ -535,11 +536,19 @@ class Home:
         """How far such numbers are from zero at most, but for a chance of 1e-889 each."""
         return self._door.reach(times, data, noise)
 
-    def snap(self, x: Array, grid: float) -> Array:
-        """x rounded to the nearest point of the grid, if there is one; there is one zero."""
+    def snap(self, x: Array, grid: float, out: Array | None = None) -> Array:
+        """x rounded to the nearest point of the grid, if there is one; there is one zero. `out` may be x itself, where
+        nobody else needs it."""
         if not grid:
             return x
-        rows = np.rint(x * (1.0 / grid))
+        rows = np.empty_like(x) if out is None else out
+        if x.size >= LARGE and x.flags.c_contiguous and rows.flags.c_contiguous:
+            from bruit.kernels.rounding import snap  # one pass: the same bits
+
+            snap(x.reshape(-1), grid, rows.reshape(-1))
+            return rows
+        np.multiply(x, 1.0 / grid, out=rows)
+        np.rint(rows, out=rows)
         rows *= grid
         rows += 0.0  # -0.0 would tell a sign
         return rows

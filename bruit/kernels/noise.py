@@ -164,9 +164,23 @@ TRANSFORMS: dict[str, Callable[..., None]] = {"words": copy_words, "uniform": un
 
 def draw(kind: str, cipher: Any, high: Words, low: Words, count: int) -> Any:
     """Numbers of one kind for each row address (high, low); see bruit.randomness."""
+    if kind == "words" and count % 2 == 0:
+        return _encrypted(cipher, high, low, count // 2)
     out = np.empty((len(high), count), dtype=np.uint64 if kind == "words" else np.float64)
     _stream(cipher, high, low, out, TRANSFORMS[kind], np.dtype(np.uint64))
     return out
+
+
+def _encrypted(cipher: Any, high: Words, low: Words, blocks: int) -> Words:
+    """Words as the cipher leaves them, in place."""
+    total = len(high) * blocks
+    words = np.empty(2 * total + 2, dtype=np.uint64)  # update_into asks for a block of slack
+    counters, room = np.empty(2 * min(CHUNK, total), dtype=np.uint64), words.view(np.uint8)
+    for start in range(0, total, CHUNK):
+        stop = min(start + CHUNK, total)
+        fill(high, low, blocks, start, stop, counters)
+        cipher.update_into(counters.view(np.uint8)[: 16 * (stop - start)], room[16 * start :])
+    return words[: 2 * total].reshape(len(high), 2 * blocks)
 
 
 def draw32(cipher: Any, high: Words, low: Words, count: int) -> NDArray[np.float32]:
@@ -208,30 +222,30 @@ DONE, SHORT, UNSURE = 0, 1, 2
 
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 def discrete_rows(
-    words: Words, out: Array, s: float, shift: int, unit: float, heights: Words, ends: Words, sure: Words
+    words: Words, out: Array, s: float, shift: int, unit: float, heights: Words, ends: Words, sure: Words, grid: float
 ) -> Ints:
-    """Discrete normal numbers of bruit.discrete_normal, one row of words (k, w) a row of out (k, d).
+    """grid times discrete normal numbers of bruit.discrete_normal, one row of words (k, w) a row of out (k, d).
 
     The state of each row: DONE, SHORT of words, or UNSURE because floats could not decide.
     """
-    guide = np.empty(1025, np.int64)  # the block in which each 1024th part of the words begins
-    j = 0
-    for part in range(1025):
-        least = U(part) << U(54) if part < 1024 else U(2**64 - 1)
-        while j < ends.size - 1 and ends[j] <= least:
-            j += 1
+    guide = np.empty(1024, np.uint64)  # the block in which each 1024th part of the words begins
+    j = U(0)
+    for part in range(U(1024)):
+        while j < U(ends.size - 1) and ends[j] <= part << U(54):
+            j += U(1)
         guide[part] = j
     states = np.empty(out.shape[0], np.int64)
     mask, lowest, top = (U(1) << U(shift)) - U(1), U(shift), U(shift + 1)
-    half, unit_of_head, last = 0.5 / (s * s), 2.0 ** (shift - 63), ends[ends.size - 1]
-    for i in range(out.shape[0]):
-        p, n, states[i] = 0, 0, DONE
-        while n < out.shape[1]:
-            if p + 2 > words.shape[1]:
+    half, unit_of_head, last = 0.5 / (s * s), 2.0 ** (shift - 63), ends[U(ends.size - 1)]
+    columns, length = U(out.shape[1]), U(words.shape[1])
+    for i in range(U(out.shape[0])):
+        p, n, states[i] = U(0), U(0), DONE
+        while n < columns:
+            if p + U(2) > length:
                 states[i] = SHORT
                 break
-            first, second = words[i, p], words[i, p + 1]
-            p += 2
+            first, second = words[i, p], words[i, p + U(1)]
+            p += U(2)
             if first >= last:
                 if first == LAST and second == U(0):  # perhaps a number beyond all blocks: 2**-128 of all tries
                     states[i] = UNSURE
@@ -239,9 +253,9 @@ def discrete_rows(
                 continue
             j = guide[first >> U(54)]
             while ends[j] <= first:
-                j += 1
+                j += U(1)
             offset, head = second & mask, second >> top
-            x = np.int64((U(j) << lowest) | offset)
+            x = np.int64((j << lowest) | offset)
             negative = (second >> lowest) & U(1)
             if x == 0 and negative == U(1):
                 continue
@@ -253,6 +267,6 @@ def discrete_rows(
                 if below + unit_of_head > chance * (1.0 - 1e-11):
                     states[i] = UNSURE
                     break
-            out[i, n] = float(-x) if negative == U(1) else float(x)
-            n += 1
+            out[i, n] = grid * (float(-x) if negative == U(1) else float(x))
+            n += U(1)
     return states

@@ -62,7 +62,7 @@ def test_the_law_has_no_end(block):
     choice = 1 << (29 - pair) | second << (28 - pair)
     words = [LAST, 0, choice, 3, *[0] * 40]  # the number 3 of the block, and U is nearly 0
     assert sample(iter(words), table) == (BLOCKS + block << table.shift) + 3
-    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure)
+    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure, 1.0)
     tried = np.array([words[:6]], np.uint64)
     assert noise.discrete_rows(tried, np.empty((1, 1)), *args).tolist() == [noise.UNSURE]
 
@@ -70,7 +70,7 @@ def test_the_law_has_no_end(block):
 def test_hardly_any_words_choose_a_block_beyond_the_table():
     """The next word must be 0 and 34 bits more; else the try is over after its two words, as in floats."""
     table = histogram(5.0)
-    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure)
+    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure, 1.0)
     for second in (1, 2**63):
         words = [LAST, second, 0, 0]  # 0, 0 is the number 0
         assert sample(iter(words), table) == 0
@@ -107,7 +107,7 @@ def test_a_number_too_close_to_call_is_left_to_the_integers():
     edge = int(mpf(2) ** 63 * (table.unit * exp(-mpf(49) / 50) / int(table.heights[7])))
     words = np.array([int(table.ends[6]), edge << 1, 0, 0], np.uint64)
     rows = np.empty((1, 1))
-    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure)
+    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure, 1.0)
     assert noise.discrete_rows(words[None], rows, *args).tolist() == [noise.UNSURE]
     assert sample(chain(words[:2].tolist(), [0], repeat(0)), table) == 7
     kept = chain(words[:2].tolist(), [2**64 - 1], [0, 0], repeat(0))
