@@ -1,4 +1,4 @@
-"""What proven arithmetic costs: averaging on a grid with dithers against the same in real-number floats (fp:FP-1, FP-4).
+"""What proven arithmetic costs: averaging on a grid with dithers against the same in plain floats (fp:FP-1, FP-4).
 
 Every message carries a dither of its own, so that each of the n d numbers of a round is a fresh exact discrete normal
 number, rounded and added, where ideal arithmetic only mixes. Both take turns in one process.
@@ -42,8 +42,8 @@ def measure(quick: bool = False) -> Answer:
     for name in ("ideal", "grid"):
         answer.add(f"averaging, {name} arithmetic", seconds[name], "CPU s")
     answer.add("one product with the weights", seconds["mixing"] * 1e3, "CPU ms")
-    answer.add("one round on the grid beyond that of ideal arithmetic", (seconds["grid"] - seconds["ideal"]) / ROUNDS * 1e3,
-               "CPU ms")  # fmt: skip
+    more = (seconds["grid"] - seconds["ideal"]) / ROUNDS
+    answer.add("a round on the grid, more than in ideal arithmetic", more * 1e3, "CPU ms")
     for name, label in (("normal", "float normals"), ("discrete", "exact discrete normals")):
         answer.add(label, len(lanes) * D / seconds[name] / 1e6, "million a CPU second")
     answer.goals += [
