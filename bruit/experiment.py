@@ -80,7 +80,8 @@ def run(
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
     source = noise_source(algorithm, graph, privacy, steps, seed, after, carried, None if rehearsal else task)
-    door = TaskDoor(task, privacy, noise_of(source, seed), ledger, phase, models=models, public=dice)
+    door = TaskDoor(task, privacy, noise_of(source, seed), ledger, phase, models=models, public=dice,
+                    resumed=carried == "state")  # fmt: skip
     job = Job(
         algorithm, graph, door, dice, steps, ledger, watched, task.evaluate, every, progress, given,
         deepcopy(after.twinned()) if after is not None and carried == "state" else None,  # engines write in place

@@ -31,7 +31,7 @@ QUESTIONS = frozenset((
     "pair_gradient", "keep", "choice", "common", "noise", "copy_noise", "pair_noise", "fine_grid", "reach", "value_on",
     "gradient_on", "descent_on", "noise_on", "dither_on", "copy_noise_on", "pair_noise_on",
 ))  # fmt: skip
-NUMBERS = frozenset(("dim", "sigma", "gamma"))  # facts about the door, not answers
+NUMBERS = frozenset(("dim", "sigma", "gamma", "warm"))  # facts about the door, not answers
 SHOWN = frozenset(("beginning", "common", "pair_value", "pair_gradient", "fine_grid", "reach"))
 """Functions of what is public or was shown."""
 POINTS = {"gradient": 1, "gradient_on": 1, "prox": 2, "envelope_gradient": 2, "descent": 1, "descent_on": 1}

@@ -20,11 +20,15 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Inbox
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
+from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.sequence import Butterfly, Given, Static
+from bruit.mechanisms.gaussian import WIDEST
 
 DITHER = 2.0**-10  # deviation of a dither, in units of the release's noise
 MANY = 2**14  # peers from which dithers shrink, so that they do not add to the error of a mean
@@ -91,6 +95,19 @@ def sum_grid(home: Gridded, releases: int, noise: float = 1.0) -> float:
     return home.grid(1.0, float(releases + 1), noise * math.sqrt(releases + 1))
 
 
+def check_range(ids: Ints, rows: Array, grid: float, terms: int = 1) -> None:
+    """What peers begin with must be on the grid's range, or its sums are not exact; `terms` of them are added up."""
+    limit = WIDEST * grid / terms
+    if not grid:
+        return
+    far = np.abs(rows).max(axis=1, initial=0.0) > limit
+    if far.any():
+        lane = int(np.argmax(far))
+        raise ConfigError(f"peer {ids[lane]} begins with a number of size {np.abs(rows[lane]).max():.3g}, and what is"
+                          f" sent is proven private up to {limit:.3g} with this noise; begin with smaller models, take"
+                          " more noise, or simulate with arithmetic = 'ideal'")  # fmt: skip
+
+
 class Mixed(NamedTuple):
     """What a peer holds after an exchange, and what it would say next but for the dither."""
 
@@ -111,6 +128,15 @@ class Arithmetic:
     times: float = 1.0
     gamma: float = 1.0
     more: float = 0.0
+
+    @property
+    def begun(self) -> float:
+        """How large numbers may be that peers begin with, where they go on from an earlier protocol."""
+        return WIDEST * self.grid if self.home.warm else 0.0
+
+    def check_begun(self, rows: Array) -> None:
+        """Refuses models and messages to go on from that are too large for the grid."""
+        check_range(self.home.ids, rows, self.grid, math.prod(self.facts.radices))
 
     @property
     def grid(self) -> float:
@@ -151,16 +177,17 @@ class Arithmetic:
 
     def form(self, memory: float = 1.0, copies: bool = False) -> OnGrid:
         """How messages lie on the grid, see `message_form`."""
-        return message_form(self.facts, self.home, self.times, self.gamma, self.more, memory, copies)
+        return message_form(self.facts, self.home, self.times, self.gamma, self.more, memory, copies, self.begun)
 
 
 def message_form(facts: Exchange, home: Gridded, times: float = 1.0, gamma: float = 1.0, more: float = 0.0,
-                 memory: float = 1.0, copies: bool = False) -> OnGrid:  # fmt: skip
+                 memory: float = 1.0, copies: bool = False, begun: float = 0.0) -> OnGrid:  # fmt: skip
     """How messages lie on the grid: `memory` is how often a rounding counts where a peer mixes its own state, and
-    `copies` says that every copy of a message has a noise of its own."""
+    `copies` says that every copy of a message has a noise of its own. `begun` is how large numbers are that peers begin
+    with."""
     grid = home.grid(times, facts.data, facts.noise)
     size = max(1.0, 2 * gamma - 1) if gamma <= 2 else math.inf  # the coefficients of an update, added up in size
-    floats = (3 * facts.degree + 6) * 2.0**-53 * size * home.reach(times, facts.data, facts.noise)
+    floats = (3 * facts.degree + 6) * 2.0**-53 * size * (begun + home.reach(times, facts.data, facts.noise))
     slack = memory * (grid / 2 + floats) + (size / 2 + more) * grid
     return OnGrid(grid, times, slack, copies=facts.degree if copies else 1)
 

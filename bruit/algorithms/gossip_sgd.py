@@ -52,7 +52,9 @@ class GossipSGD(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         arithmetic = self._arithmetic(home)
-        model = home.snap(home.beginning(), arithmetic.grid)
+        begin = home.beginning()
+        arithmetic.check_begun(begin)
+        model = home.snap(begin, arithmetic.grid)
         return self._step(Mixed(model, model), model, home, arithmetic)
 
     def _arithmetic(self, home: Home) -> Arithmetic:
@@ -73,6 +75,8 @@ class GossipSGD(Algorithm[State]):
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         arithmetic = self._arithmetic(home)
+        if home.step[0] == 1 and home.warm:  # a phase may go on from the messages of another
+            arithmetic.check_begun(state.message)
         return self._step(arithmetic.mixed(inbox, state.previous), state.message, home, arithmetic)
 
     def estimate(self, state: State) -> Array:

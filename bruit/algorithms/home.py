@@ -84,6 +84,11 @@ class Door(ABC):
         """Chance that a release is a uniform value (randomized response); 0 for other mechanisms."""
         return 0.0
 
+    @property
+    def warm(self) -> bool:
+        """Whether peers go on from what an earlier protocol left them: a model, or all of their state."""
+        return False
+
     def beginning(self, ids: Ints) -> Array:
         """The models peers begin with: zeros, or what an earlier protocol left them  # (lanes, dim)."""
         return np.zeros((len(ids), self.dim))
@@ -207,11 +212,16 @@ class TaskDoor(Door):
     models: Array | None = None  # (n, dim) what an earlier protocol left the peers with
     public: Dice | None = None
     watch: Watch = field(default_factory=Watch)
+    resumed: bool = False  # whether an earlier protocol left the peers their whole state
     declared: tuple[Hypothesis, ...] = field(default=(), init=False)  # what the noise takes from the task
 
     def __post_init__(self) -> None:
         if self.mechanism is not None:
             object.__setattr__(self, "declared", self.mechanism.compared(self.task))
+
+    @property
+    def warm(self) -> bool:
+        return self.resumed or self.models is not None
 
     def beginning(self, ids: Ints) -> Array:
         return super().beginning(ids) if self.models is None else self.models[ids].copy()
@@ -486,6 +496,11 @@ class Home:
     def gamma(self) -> float:
         """Chance that a release is a uniform value, whatever the data: what counts of releases are corrected by."""
         return self._door.gamma
+
+    @property
+    def warm(self) -> bool:
+        """Whether peers go on from what an earlier protocol left them; known to all."""
+        return self._door.warm
 
     def beginning(self) -> Array:
         """The models to start from  # (lanes, dim)."""

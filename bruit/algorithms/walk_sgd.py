@@ -21,6 +21,7 @@ import numpy as np
 
 from bruit.algorithms import walk_compiled
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.exchange import check_range
 from bruit.algorithms.home import Door, Home, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
@@ -28,6 +29,7 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.domains import counts, nonnegative, positive, whole
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
+from bruit.mechanisms.gaussian import WIDEST
 from bruit.privacy.network.theorem import Theorem
 from bruit.privacy.network.walk import RealizedWalk
 from bruit.tasks import Logistic
@@ -83,7 +85,10 @@ class WalkSGD(Algorithm[State]):
         may = begun & (home.clock < home.public.horizon - self.flush) & (home.clock - state.latest >= self.rest)
         if self.cap is not None:
             may &= state.spent < self.cap
-        rate, on = float(self._rates(home.clock)[0]), self.form(home.public.horizon, home.dim, home.grid, home.reach)
+        rate = float(self._rates(home.clock)[0])
+        on = self.form(home.public.horizon, home.dim, home.grid, home.reach, home.warm)
+        if home.clock[0] == 0:
+            check_range(home.ids, token, on.grid)
         update = home.gradient(token, may, self.batch, rate, on) if rate else home.zeros()
         if home.sigma > 0 and rate:
             silent = begun & ~may
@@ -93,12 +98,14 @@ class WalkSGD(Algorithm[State]):
         latest = np.where(may, home.clock, state.latest)
         return State(np.where(begun[:, None], moved, token), state.spent + may, latest)
 
-    def form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float]) -> OnGrid:
+    def form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float],
+             warm: bool = False) -> OnGrid:  # fmt: skip
         """The grid of the token, and how far a step may be from the real one's: rounding the token (1/2 cell, kept by a
         step that does not expand), rounding it again (1/2), its step toward zero (1), and a gradient and two
         projections in floats, whose norms are sums of `dim` squares."""
         grid = grid_of(self.rate, float(hops + 1), math.sqrt(hops + 1))
         farthest = reach(self.rate, float(hops + 1), math.sqrt(hops + 1))
+        farthest += WIDEST * grid if warm else 0.0
         ball = 0.0 if self.bound is None else (dim + 16) * 2.0**-53 * min(self.bound, farthest)
         floats = (self.rate * FLOAT_GRADIENT * reach(1.0, 1.0, 0.0) + ball) / math.sqrt(dim)
         least = self.rate / (1.0 + hops) ** self.decay if self.decay else 0.0
@@ -131,16 +138,18 @@ class WalkSGD(Algorithm[State]):
         begun, rates = np.arange(len(path)) >= self.burn_in, self._rates(np.arange(len(path)))
         start, records = walk_compiled.eights(task.records)
         slope = np.inf if task.derivative_clip is None else task.derivative_clip
-        clip = np.inf if mechanism is None else mechanism.clip
-        on = self.form(len(path), task.dim, private.fine_grid, private.reach)
+        clip, lattice = (np.inf, 0.0) if mechanism is None else (mechanism.clip, mechanism.spacing)
+        on = self.form(len(path), task.dim, private.fine_grid, private.reach, private.warm)
         radius = np.inf if self.bound is None else self.bound
         x = self._projected(token[path[:1]])[0] if len(path) else token[0]
+        if len(path):
+            check_range(path[:1], x[None], on.grid)
         hops = max(64, CHUNK // task.dim)
         for begin in range(0, len(path), hops):
             here = slice(begin, begin + hops)
             noise = walk_compiled.noise_of(private, path[here], step[here], may[here], begun[here], rates[here], on)
             bad = logistic_steps(path[here], may[here], noise, start, task.records.sizes, records, token, x,
-                                 rates[here], radius, task.l2, slope, clip, on.grid)  # fmt: skip
+                                 rates[here], radius, task.l2, slope, clip, on.grid, lattice)  # fmt: skip
             if bad >= 0:
                 peer = path[begin + bad]
                 raise ConfigError(f"the gradient of peer {peer} at hop {begin + bad} is not finite; lower the rate")

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, spoken, stored, untwinned
+from bruit.algorithms.exchange import Exchange
 from bruit.algorithms.home import Address, Door, Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
@@ -186,6 +187,10 @@ class _Story:
             raise ConfigError(f"fused paths need one fixed graph, found the sequence {job.graph.name}; use Bulk()")
         if job.given is not None:
             raise ConfigError("a fused path draws its own meetings and knows no faults; replay a trace with Bulk()")
+        facts = getattr(self.public, "exchange", self.public)
+        if isinstance(facts, Exchange) and isinstance(schedule, Rounds | Pairs) and job.door.fine_grid(1.0, 1.0, 1.0):
+            raise ConfigError("the fused paths of rounds and meetings mix in floats, and this noise is on a grid,"
+                              " proven for what is sent; use Bulk(), or arithmetic = 'ideal'")  # fmt: skip
         if job.watch:
             raise ConfigError(f"a fused path keeps no messages, so peer {min(job.watch)} cannot be watched; use Bulk()")
         timed = isinstance(schedule, Pairs | Wakes) and schedule.activations is None

@@ -177,10 +177,11 @@ def contributions(path: Ints, spent: Ints, latest: Ints, cap: int, rest: int) ->
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 def logistic_steps(
     path: Ints, may: Bools, noise: Array, start: Ints, sizes: Ints, records: Array, token: Array, x: Array,
-    rates: Array, radius: float, l2: float, bound: float, clip: float, spacing: float,
+    rates: Array, radius: float, l2: float, bound: float, clip: float, spacing: float, lattice: float,
 ) -> int:  # fmt: skip
     """x <- x - rate (clip(g_v(x)) + noise) where the holder v may contribute, x - rate noise where not; on a grid
-    x <- nearest(x) - (toward_zero(rate clip(g_v(x))) + noise), and the noise knows the rate.
+    x <- nearest(x) - (toward_zero(rate clip(g_v(x))) + noise), and the noise knows the rate. Off it, gradients lie on
+    the mechanism's own lattice, if it has one (0: none).
 
     Then x is projected on the ball of that radius; where the rate is 0 nothing is done. Peer v holds the blocks
     start[v] .. start[v + 1] of records; token[v] keeps x as v handed it on. Gives the first hop whose gradient is not
@@ -215,6 +216,9 @@ def logistic_steps(
                 step = np.trunc(rate * g[j] * finer) * spacing
                 x[j] = (np.rint(x[j] * finer) * spacing + 0.0) - (step + noise[U(t), j])  # -0.0 would tell a sign
         else:
+            if lattice > 0.0:
+                for j in range(U(len(x))):
+                    g[j] = np.trunc(g[j] / lattice) * lattice
             for j in range(U(len(x))):
                 x[j] -= rate * (g[j] + noise[U(t), j])
         if rate > 0.0 and radius < math.inf:

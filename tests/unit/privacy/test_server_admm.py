@@ -15,6 +15,7 @@ from bruit.privacy.events import Exact, GaussianEvent, Mask
 from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.admm import consensus_multiplier, models_loss
 from bruit.privacy.network.server_admm import ModelsTold, NoisyModels, mean_noise
+from bruit.privacy.network.theorem import REAL
 from bruit.tasks import Mean
 
 
@@ -66,12 +67,17 @@ def test_both_grow_above_one_half_as_the_formulas_say(relaxation):
     assert ModelsTold(0, 1.0).losses(facts, (3,))[1] == 2
 
 
-def test_the_lattice_is_paid_for():
-    fine = replace(facts_of(br.FederatedADMM(), star(10), 1.0, 4), grain=0.0)
-    coarse = replace(fine, grain=0.01)
-    # 8 others hide; each noise moves by 2/8 of the sensitivity, and by 3 grains of rounding
-    assert ModelsTold(0).losses(coarse, (3,))[1] == pytest.approx(2 * 8 * (2 / 8 + 3 * 0.01) ** 2)
-    assert ModelsTold(0).losses(fine, (3,))[1] == pytest.approx(1.0)
+def test_what_is_sent_is_not_what_the_theorem_is_about():
+    """fp:FP-4: means of float duals are proven for real numbers only; with noise on the grid only local DP is."""
+    ideal = facts_of(br.FederatedADMM(), star(10), 1.0, 4)
+    assert ModelsTold(0).losses(ideal, (3,))[1] == pytest.approx(1.0)  # 8 others hide: 2 * 8 * (2 / 8)^2
+    assert REAL in ModelsTold(0).check(ideal)
+    sent = rehearse(br.FederatedADMM(), star(10), br.Gaussian(clip=1.0, sigma=1.0), 4)
+    with pytest.raises(br.PrivacyError, match="not for the arithmetic of this protocol"):
+        ModelsTold(0).check(sent.facts())
+    about = sent.guarantee(of=1, seen_by=3)
+    assert about.theorem.startswith("local DP")
+    assert (about.loss, about.status) == (2.0, "proven")
 
 
 NOISE = br.Gaussian(clip=1.0, sigma=4.0)
@@ -102,7 +108,10 @@ def test_other_noise_is_local_dp():
 
 def test_a_trusted_server_is_the_only_one_to_be_trusted():
     run = told(br.FederatedADMM(noise="server"))
-    assert run.ledger.events == [Exact(), Mask(4.0 / 12)]
+    assert [type(event) for event in run.ledger.events] == [Exact, Mask]
+    mask = run.ledger.events[1]
+    assert mask.sigma == 4.0 / 12
+    assert 0 < mask.rounding < 1e-20  # proven for what the server tells
     assert run.epsilon() == run.epsilon(of=3, seen_by=0) == run.epsilon(of=3, seen_by={0, 5}) == float("inf")
     others = {float(run.epsilon(of=u, seen_by=seen)) for u, seen in ((3, 5), (0, 5), (3, set(range(4, 12))))}
     assert len(others) == 1
