@@ -61,7 +61,8 @@ def histogram(s: float) -> Histogram:
     if not 0 < s <= LARGEST:
         raise ConfigError(f"discrete normal numbers need a parameter between 0 and 2**47, found {s}; coarsen the grid")
     shift = max(0, math.frexp(s)[1] - 5)
-    around = np.exp(-0.5 * (np.arange(BLOCKS + 1) * (2.0**shift / s)) ** 2)  # f(j w), to a relative 2e-13
+    with np.errstate(over="ignore"):  # f is 0 there
+        around = np.exp(-0.5 * (np.arange(BLOCKS + 1) * (2.0**shift / s)) ** 2)  # f(j w), to a relative 2e-13
     high = around[:-1] * (1 + _BAND)
     unit = int((2.0**64 - 2.0**32) / high.sum())
     heights = np.ceil(unit * high).astype(np.uint64) + np.uint64(1)
@@ -159,8 +160,8 @@ def _depth(j: int) -> int:
 
 
 def _far(word: int, words: Iterator[int]) -> int | None:
-    """A block j beyond the table with the chance 2**-a_j, or None: `word` and 34 bits of the next are zero in 2**-98 of
-    all cases; then the zeros before the first one count pairs of blocks, and one bit more chooses of the two."""
+    """A block j beyond the table with the chance 2**-a_j, or None: `word` and 34 bits of the next one are zero with the
+    chance 2**-98; then the zeros before the first one count pairs of blocks, and one bit more chooses of the two."""
     if word or (second := next(words)) >> 30:
         return None
     bits = chain(_bits(second, 30), chain.from_iterable(_bits(more, 64) for more in words))

@@ -6,6 +6,7 @@ Learns: the mean of the noisy values, E|x - mean|^2 shrinking by 1 - lambda_2(L_
 whoever it meets.  Spec: gossip:GO-3, MUF-7, fp:FP-1; Boyd et al. 2006, arXiv:2206.05091, Algorithm 2.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -37,7 +38,11 @@ class PairAveraging(Algorithm[State]):
     linear: ClassVar[bool] = True
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Exchange:
-        return exchange_of(graph, horizon)._replace(degree=1)
+        """A number holds at most the dithers of all meetings, and their squares add up. Meetings in time are some n
+        horizon; the theorem refuses a run with more of them than are allowed for here."""
+        exchange = exchange_of(graph, horizon)
+        most = 4 * graph.n * (horizon + 50) if self.schedule.activations is None else self.schedule.activations
+        return exchange._replace(degree=1, noise=math.sqrt(1 + most * exchange.dither**2), radices=())
 
     def start(self, home: Home) -> State:
         arithmetic = Arithmetic(home.public, home)

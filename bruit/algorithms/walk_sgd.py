@@ -101,8 +101,8 @@ class WalkSGD(Algorithm[State]):
     def form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float],
              warm: bool = False) -> OnGrid:  # fmt: skip
         """The grid of the token, and how far a step may be from the real one's: rounding the token (1/2 cell, kept by a
-        step that does not expand), rounding it again (1/2), its step toward zero (1), and a gradient and two
-        projections in floats, whose norms are sums of `dim` squares."""
+        step that does not expand), rounding it again (1/2), its step toward zero (1), a gradient in floats, and two
+        projections, whose norms are sums of `dim` squares."""
         grid = grid_of(self.rate, float(hops + 1), math.sqrt(hops + 1))
         farthest = reach(self.rate, float(hops + 1), math.sqrt(hops + 1))
         farthest += WIDEST * grid if warm else 0.0

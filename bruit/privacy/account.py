@@ -174,8 +174,8 @@ def rescaled(loss: Array, unit: float, to: float) -> Array:
         return loss
     if unit == 0:
         return np.where(loss > 0, np.inf, loss)
-    with np.errstate(invalid="ignore"):
-        found = loss * (to / unit) ** 2
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = loss * np.square(np.float64(to / unit))
     return np.where(loss == 0, 0.0, found)
 
 

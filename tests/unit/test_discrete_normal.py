@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import exp, mp, mpf
 
-from bruit.discrete_normal import BLOCKS, _compiled, _stream, discrete_normals, histogram, sample
+from bruit.discrete_normal import BLOCKS, LAST, _compiled, _depth, _stream, discrete_normals, histogram, sample
 from bruit.errors import ConfigError
 from bruit.exact_coins import below_exponential, coin, exp_interval
 from bruit.kernels import noise
@@ -38,6 +38,44 @@ def test_heights_are_high_enough_and_sure_numbers_are_sure(s):
         begin, end = (exp(-(mpf(k) * 2**table.shift / mpf(s)) ** 2 / 2) for k in (j, j + 1))
         assert table.unit * begin <= int(table.heights[j])
         assert mpf(int(table.sure[j])) / mpf(2) ** table.bits <= table.unit * end / int(table.heights[j])
+
+
+@pytest.mark.parametrize("s", PARAMETERS)
+def test_blocks_beyond_the_table_are_high_enough_and_share_one_place(s):
+    """A f(j w) <= 2**-a_j for all j >= 512, which add up to 2**-98; the table leaves the last place of word 0 free."""
+    mp.prec = 400
+    table = histogram(s)
+    assert int(table.ends[-1]) < LAST
+    heights = [mpf(2) ** -_depth(j) for j in range(BLOCKS, BLOCKS + 400)]
+    assert sum(heights) < mpf(2) ** -98
+    for j, height in zip(range(BLOCKS, BLOCKS + 400), heights, strict=True):
+        assert table.unit * exp(-((mpf(j) * 2**table.shift / mpf(s)) ** 2) / 2) <= height
+
+
+@pytest.mark.parametrize("block", [0, 1, 2, 3, 7, 40])
+def test_the_law_has_no_end(block):
+    """Data 15 deviations apart were told apart by noise that ended 16 deviations out (delta was 0.16 at every epsilon,
+    and 1e-6 was printed at 183). Words that choose a block beyond the table: the number is there, in integers; floats
+    leave the row to them."""
+    table = histogram(2.0**40)
+    pair, second = divmod(block, 2)
+    choice = 1 << (29 - pair) | second << (28 - pair)
+    words = [LAST, 0, choice, 3, *[0] * 40]  # the number 3 of the block, and U is nearly 0
+    assert sample(iter(words), table) == (BLOCKS + block << table.shift) + 3
+    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure)
+    tried = np.array([words[:6]], np.uint64)
+    assert noise.discrete_rows(tried, np.empty((1, 1)), *args).tolist() == [noise.UNSURE]
+
+
+def test_hardly_any_words_choose_a_block_beyond_the_table():
+    """The next word must be 0 and 34 bits more; else the try is over after its two words, as in floats."""
+    table = histogram(5.0)
+    args = (table.s, table.shift, float(table.unit), table.heights, table.ends, table.sure)
+    for second in (1, 2**63):
+        words = [LAST, second, 0, 0]  # 0, 0 is the number 0
+        assert sample(iter(words), table) == 0
+        assert noise.discrete_rows(np.array([words], np.uint64), np.empty((1, 1)), *args).tolist() == [noise.DONE]
+    assert sample(iter([LAST, 0, 2**30, 0, 0]), table) == 0
 
 
 @pytest.mark.parametrize("s", PARAMETERS)

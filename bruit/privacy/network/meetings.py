@@ -6,6 +6,7 @@ the observer is assumed to know all of them, so the loss is that of the realized
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -32,7 +33,10 @@ class ExactMeetings(Theorem):
         return (one_release(facts), KNOWN, *STANDING)
 
     def rounding(self, facts: Facts) -> float:
-        return facts.mixed_rounding(2 * len(facts.meetings.a))
+        """Infinite if there were more meetings than the range of the grid allows for."""
+        count, exchange = len(facts.meetings.a), facts.public
+        within = 1 + count * exchange.dither**2 <= exchange.noise**2 * (1 + 1e-9)
+        return facts.mixed_rounding(2 * count) if within else math.inf
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.rows import meeting_loss
