@@ -17,7 +17,7 @@ from bruit.errors import ConfigError
 from bruit.experiment import rehearse
 from bruit.mechanisms import Gaussian
 from bruit.privacy.account import Summary
-from bruit.privacy.guarantee import Epsilon, Status
+from bruit.privacy.guarantee import Epsilon, Hypothesis, Status
 from bruit.result import Run
 from bruit.tasks.task import Constants
 from bruit.whole_files import write_whole
@@ -46,6 +46,8 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
     agreed = protocol(asked)
     noise = Gaussian(clip=sensitivity / 2, sigma=sigma)
     blank = rehearse(agreed.algorithm, agreed.graph, noise, agreed.steps, seed, dim)
+    many = f"{dim} number{'s' * (dim > 1)}"
+    blank.declared = (Hypothesis(f"a message holds {many}, and rounding is charged for each (--dim)", checked=False),)
     if smoothness is not None:
         if not 0 < smoothness < math.inf:
             raise ConfigError(f"the smoothness must be finite and positive, found {smoothness:g}")

@@ -154,19 +154,23 @@ def main(names: list[str]) -> None:
     cli.out.width = WIDTH
     for path in [Path(name).resolve() for name in names] or PAGES:
         text, folder = path.read_text(), os.getcwd()
+        notes = ROOT / "docs" / "reference" / "notes" / path.name  # what a generated page shows is written here
+        written = notes.read_text() if path.parent.name == "algorithms" and notes.is_file() else ""
         with tempfile.TemporaryDirectory() as empty:
             os.chdir(empty)
             try:
                 for block, output in outputs(path):
                     if shows(output, block) is not None:
-                        text = text.replace(f"```{block.kind}\n{block.body}```", f"```{block.kind}\n"
-                                            f"{renewed(block, output)}```", 1)  # fmt: skip
+                        old, new = (f"```text\n{body}```" for body in (block.body, renewed(block, output)))
+                        text, written = text.replace(old, new, 1), written.replace(old, new, 1)
             except Exception as error:
                 print(f"{path.relative_to(ROOT)}: {type(error).__name__}: {error}")
             finally:
                 os.chdir(folder)
         if text != path.read_text():
             path.write_text(text)
+            if written:
+                notes.write_text(written)
             print(f"{path.relative_to(ROOT)}: renewed")
 
 

@@ -75,7 +75,7 @@ class GossipSGD(Algorithm[State]):
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         arithmetic = self._arithmetic(home)
-        if home.step[0] == 1:  # a phase may go on from the messages of another
+        if home.step[0] == 1 and home.warm:  # a phase may go on from the messages of another
             arithmetic.check_begun(state.message)
         return self._step(arithmetic.mixed(inbox, state.previous), state.message, home, arithmetic)
 

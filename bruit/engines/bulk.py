@@ -190,7 +190,7 @@ class _Story:
         facts = getattr(self.public, "exchange", self.public)
         if isinstance(facts, Exchange) and isinstance(schedule, Rounds | Pairs) and job.door.fine_grid(1.0, 1.0, 1.0):
             raise ConfigError("the fused paths of rounds and meetings mix in floats, and this noise is on a grid,"
-                              " proven for what is sent; use Bulk(), or simulate with arithmetic = 'ideal'")
+                              " proven for what is sent; use Bulk(), or arithmetic = 'ideal'")  # fmt: skip
         if job.watch:
             raise ConfigError(f"a fused path keeps no messages, so peer {min(job.watch)} cannot be watched; use Bulk()")
         timed = isinstance(schedule, Pairs | Wakes) and schedule.activations is None

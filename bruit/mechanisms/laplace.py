@@ -95,7 +95,7 @@ class Laplace(Additive):
         return discrete_laplace(at, self.scale / self.spacing, d) * np.float64(self.spacing)  # (len(lanes), d)
 
     def calibrate(self, epsilon: float, releases: int = 1) -> "Laplace":
-        """The least scale for which all releases together are epsilon-DP: sensitivity releases / epsilon, and ROOM."""
+        """The least scale for which all releases together are epsilon-DP: ROOM * sensitivity * releases / epsilon."""
         if not (epsilon > 0 and math.isfinite(epsilon)):
             raise ConfigError(f"noise is calibrated for a positive, finite epsilon, found {epsilon}")
         if releases < 1:

@@ -343,7 +343,7 @@ class Accountant:
                 continue
             try:
                 watched = () if not self.facts.unwatched else (door_hypothesis(self.facts),)
-                found.append((theorem, theorem.check(self.facts) + watched))
+                found.append((theorem, (*theorem.check(self.facts), *watched, *self.facts.declared)))
             except PrivacyError as error:
                 refused.append(f"{theorem.title} ({theorem.spec}) does not apply: {error}")
                 continue

@@ -40,10 +40,10 @@ def printed(mechanism, releases, delta):
 @pytest.mark.parametrize(("epsilon", "delta", "releases"), TARGETS)
 def test_calibrated_mechanisms(epsilon, delta, releases):
     clip = float(RNG.uniform(0.1, 3))
-    for mechanism in (Gaussian(clip=clip).calibrate(epsilon, delta, releases),
+    for mechanism in (Gaussian(clip=clip).calibrate(epsilon, delta, releases, dim=1),
                       RecordNoise((0.1, 0.3), 2).calibrate(epsilon, delta, releases)):  # fmt: skip
         assert max(printed(mechanism, releases, delta)) <= epsilon
-        assert max(printed(mechanism, releases, delta)) > epsilon * (1 - 1e-9)
+        assert max(printed(mechanism, releases, delta)) > epsilon * (1 - 1e-7)  # a grid has one of two widths
     pure = (Laplace(clip=clip).calibrate(epsilon, releases),
             RecordNoise((0.1, 0.3), 2, law="laplace").calibrate(epsilon, 0.0, releases))  # fmt: skip
     for mechanism in pure:

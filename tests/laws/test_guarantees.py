@@ -125,7 +125,7 @@ def test_nothing_that_assumes_real_numbers_is_proven():
 
 @pytest.mark.parametrize("module", PROVEN, ids=lambda module: module.name)
 def test_a_formula_with_gaussian_noise_is_ideal(module):
-    """Without a run nobody knows what would be sent. Statements of runs carry their rounding, or noise of other kinds."""
+    """Without a run nobody knows what would be sent. Statements of runs carry their rounding, or other noise."""
     for case in CASES[module.name]:
         found = case.make(*next(case.points()))
         if found.status == "proven":

@@ -88,7 +88,8 @@ def check_one_path(run):
     m, summary, all_views = accountant.losses(), accountant.summary(DELTA), accountant.charges(DELTA)
     assert np.array_equal(story.losses, m, equal_nan=True)
     assert story.summary == summary
-    shown = story.epsilons(m)
+    shown = story.epsilons(m, story.rounding)
+    assert np.all(~(story.epsilons(m) < shown))  # pairs that are joined count the largest rounding
     for v in range(n):
         charge, learned = accountant.charge(v, DELTA), accountant.learned(v, DELTA)
         assert np.isnan(learned[v])

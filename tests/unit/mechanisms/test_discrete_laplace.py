@@ -68,14 +68,14 @@ def law(monkeypatch, top, shift, least=1e-9):
                 self.asked += 1
                 return word([(u, 1 / top) for u in range(top)] if self.asked % 2 else [(0, 0.5), (1, 0.5)])
 
-        def coin(words, numerator, denominator, band):
+        def coin(words, numerator, denominator, band=0.0):
             yes = math.exp(-numerator / denominator)
             answer = word([(True, yes), (False, 1 - yes)])
             if not answer and denominator == top and (numerator, denominator) != (1, 1):
                 raise StopIteration  # the number is drawn anew: conditioning on not being here
             return answer
 
-        monkeypatch.setattr(discrete_laplace, "_coin", coin)
+        monkeypatch.setattr(discrete_laplace, "coin", coin)
         try:
             value = sample(Words(), top, shift)
             found[value] = found.get(value, 0.0) + chance

@@ -56,16 +56,16 @@ def boosters(peers=6):
 
 def test_laplace_scale_of_a_gradient():
     """perso:PERSO-9: L0 = 1, m = 50, epsilon = 0.1 gives scale 0.4."""
-    noise = RecordNoise((2 / 50,), 3, law="laplace", arithmetic="ideal").calibrate(0.1, delta=0.0)
+    noise = RecordNoise((2 / 50,), 3, law="laplace", lattice=None).calibrate(0.1, delta=0.0)
     assert noise.scales[0] == pytest.approx(0.4)
     assert noise.event().noise_multiplier == pytest.approx(10)
 
 
 def test_gaussian_scale_of_a_gradient():
     """perso:PERSO-10: L0 = 1, m = 50, epsilon = 0.1, delta = 1e-5 gives 1.9379221050 by the classical formula."""
-    classical = RecordNoise((2 / 50,), 3, classical_multiplier(0.1, 1e-5), arithmetic="ideal")
+    classical = RecordNoise((2 / 50,), 3, classical_multiplier(0.1, 1e-5), lattice=None)
     assert classical.scales[0] == pytest.approx(1.9379221050)
-    assert RecordNoise((2 / 50,), 3, arithmetic="ideal").calibrate(0.1, 1e-5).scales[0] < classical.scales[0]
+    assert RecordNoise((2 / 50,), 3, lattice=None).calibrate(0.1, 1e-5).scales[0] < classical.scales[0]
 
 
 def test_gaussian_releases_compose_exactly():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bruit as br
+from bruit.asking import describe_protocol
 from bruit.errors import PrivacyError
 from bruit.experiment import rehearse
 from bruit.graphs import butterfly, complete, path, ring, star, torus
@@ -166,3 +167,11 @@ def test_a_question_about_what_is_sent_is_the_inverse_of_the_account(epsilon, ro
 @pytest.mark.parametrize("number", [4.22471, 0.53490001, 1.0, 99.99999, 1e-5, 123456.7, math.pi])
 def test_noise_is_never_printed_smaller_than_it_is(number):
     assert number <= float(rounded_up(number)) <= number * (1 + 1.1e-3)
+
+
+def test_an_epsilon_without_a_run_says_how_many_numbers_it_is_about():
+    one, many = (describe_protocol("ring:8", "averaging", [], 3, 1.0, 1.0, 0, dim=dim).epsilon(of=4, seen_by=2)
+                 for dim in (1, 900))  # fmt: skip
+    assert float(many) > float(one)
+    assert "assumed: a message holds 1 number, and rounding is charged for each (--dim)" in one.why()
+    assert "assumed: a message holds 900 numbers" in many.why()

@@ -146,7 +146,7 @@ def test_guarantee_of_one_peer_names_what_protects_it():
     hidden = gopa_guarantee(complete(10), 1.0, 50.0, 3, [0, 1], sensitivity=2.0)
     assert hidden.loss == pytest.approx(complete_theta(8, 1.0, 50.0), rel=1e-8)
     assert float(hidden.epsilon(1e-6)) == pytest.approx(epsilon_of(2 * math.sqrt(hidden.loss), 1e-6), rel=1e-9)
-    assert hidden.status == "proven"
+    assert hidden.status == "ideal"
     bare = gopa_guarantee(ring(6), 1.0, 50.0, 3, [2, 4])
     assert bare.loss == pytest.approx(1.0, rel=1e-8)
     assert any("only its own noise protects it" in note for note in bare.notes)

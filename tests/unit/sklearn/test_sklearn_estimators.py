@@ -181,7 +181,7 @@ def test_the_account_of_gossip_by_hand():
 def test_a_budget_is_kept_and_used_up(kind, level):
     found = quick(kind, epsilon=3.0, delta=1e-5, row_bound=2.0, derivative_clip=1.0, level=level)
     found.fit(ROWS, target(kind), peers=WHOSE)
-    assert float(found.privacy_.epsilon) == pytest.approx(3.0, rel=1e-9)
+    assert 3.0 - 1e-5 < float(found.privacy_.epsilon) <= 3.0  # the rounding of all messages has room in it
     assert found.privacy_.level == level
     assert found.privacy_.pair("ann", "bob") <= found.privacy_.epsilon
 

@@ -61,7 +61,7 @@ def test_masked_guarantee_and_refusals():
     about = masked_guarantee(ring(8), [MaskedRound(40, 0.2, 0.1)] * 2, 4, 0, 3.0)
     assert about.loss == pytest.approx(2 * 0.36593317, rel=1e-6)
     assert about.profile.mu == pytest.approx((2 * 0.36593317) ** 0.5 / 3)
-    assert about.status == "proven"
+    assert about.status == "ideal"
     for tau, omega in ((0.0, 0.1), (0.1, 0.0)):
         with pytest.raises(PrivacyError, match="noise in every message and in every mask"):
             masked_losses(ring(8), [MaskedRound(2, tau, omega)], 0)
