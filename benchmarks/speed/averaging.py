@@ -34,7 +34,7 @@ def compare(answer: Answer, graph: Graph, repeats: int) -> None:
             "scipy": lambda: graph.weights @ x,
             "generic": lambda: br.run(br.Averaging(), graph, task, steps=ROUNDS, evaluate_every=0),
             "start": lambda: br.run(br.Averaging(), graph, task, steps=0, evaluate_every=0),
-            "fused": lambda: Averaging().fused_rounds(State(x), graph, ROUNDS, None),
+            "fused": lambda: Averaging().fused_rounds(State(x, x), graph, ROUNDS, None),
         },
         repeats,
     )

@@ -135,7 +135,8 @@ class Arithmetic:
 
     def check_begun(self, rows: Array) -> None:
         """Refuses models and messages to go on from that are too large for the grid."""
-        check_range(self.home.ids, rows, self.grid, math.prod(self.facts.radices))
+        if self.home.warm:
+            check_range(self.home.ids, rows, self.grid, math.prod(self.facts.radices))
 
     @property
     def grid(self) -> float:
