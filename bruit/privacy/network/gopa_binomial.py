@@ -12,7 +12,7 @@ D w, D the incidence matrix and w an integer flow of t_u units along shortest pa
 the rounded noise of the edges by w, of norm at most sum_u t_u sqrt(dist(v, u)) <= B sqrt(e), and an integer move of a
 rounded Gaussian is the rounding of a moved one. Adaptive composition gives the claim. For `width` numbers, each in its
 range, the coins compose `width` times and mu grows by sqrt(width). Rounding X at random changes nothing. The noise of
-an edge is drawn on a grid of pair 2^-40, which holds the whole numbers, then rounded: R of fp:FP-0 is that of all draws.
+an edge is drawn on a grid of pair 2^-40, which holds whole numbers, then rounded: R of fp:FP-0 is that of all draws.
 """
 
 from __future__ import annotations
