@@ -161,8 +161,8 @@ def _depth(j: int) -> int:
 
 
 def _far(word: int, words: Iterator[int]) -> int | None:
-    """A block j beyond the table with the chance 2**-a_j, or None: `word` and 34 bits of the next are zero in 2**-98 of
-    all cases; then the zeros before the first one count pairs of blocks, and one bit more chooses of the two."""
+    """A block j beyond the table with the chance 2**-a_j, or None: `word` and 34 bits of the next one are zero with the
+    chance 2**-98; then the zeros before the first one count pairs of blocks, and one bit more chooses of the two."""
     if word or (second := next(words)) >> 30:
         return None
     bits = chain(_bits(second, 30), chain.from_iterable(_bits(more, 64) for more in words))

@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.timing import Answer, Goal, interleaved, main
 from bruit.algorithms.chebyshev import Chebyshev, Public, State
+from bruit.algorithms.exchange import exchange_of
 from bruit.graphs import Graph, erdos_renyi, torus
 
 STEPS, GAMMA = 20, 1.3
@@ -25,17 +26,17 @@ def compare(answer: Answer, graph: Graph, d: int, repeats: int) -> float:
     """Adds the rows of one case; the ratio of scipy in single precision to the fused path."""
     x = np.random.default_rng(0).normal(size=(graph.n, d))
     single, narrow = graph.weights.astype(np.float32), x.astype(np.float32)
-    public = Public(0.0, GAMMA)
+    public = Public(0.0, GAMMA, exchange_of(graph, STEPS))
     seconds = interleaved(
         {
             "scipy, double": lambda: scipy_steps(graph.weights, x, GAMMA),
             "scipy, single": lambda: scipy_steps(single, narrow, np.float32(GAMMA)),
-            "fused": lambda: Chebyshev().fused_rounds(State(x, x), graph, STEPS, public),
+            "fused": lambda: Chebyshev().fused_rounds(State(x, x, x), graph, STEPS, public),
         },
         repeats,
     )
     exact = scipy_steps(graph.weights, x, GAMMA)
-    fused = Chebyshev().fused_rounds(State(x, x), graph, STEPS, public).value
+    fused = Chebyshev().fused_rounds(State(x, x, x), graph, STEPS, public).value
     for name, found in seconds.items():
         answer.add(f"{graph.name}, d = {d}: {name}", found, "CPU s")
     error = np.abs(fused - exact).max() / np.abs(exact).max()

@@ -78,10 +78,9 @@ def _degree(graph: Graph | GraphSequence) -> int:
 def accelerated(facts: Exchange, n: int, gamma: float, horizon: int, mixing: int) -> Exchange:
     """The facts of exchanges gamma W m(t) + (1 - gamma) m(t - 1) on one graph of n peers, `mixing` of them in a row.
 
-    For 0 < gamma <= 2 these are polynomials P_t(W) with |P_t| <= 1 on [-1, 1]: their rows have at most the length 1,
-    and add up to sqrt(n) in size. A dither comes in later, by polynomials that are at most 1 + (gamma - 1) + (gamma
-    - 1)^2 + ..., as many terms as exchanges. Beyond 2 numbers grow without bound: nothing is proven, see
-    `Arithmetic.form`.
+    For 0 < gamma <= 2 these are polynomials P_t(W) with |P_t| <= 1 on [-1, 1]: their rows have at most the length 1
+    and add up to sqrt(n) in size. A dither comes in later, by polynomials that are at most 1 + (gamma - 1) + (gamma -
+    1)^2 + ..., as many terms as exchanges. Beyond 2 numbers grow without bound: nothing is proven (`Arithmetic.form`).
     """
     if gamma == 1.0:
         return facts
@@ -136,7 +135,8 @@ class Arithmetic:
 
     def check_begun(self, rows: Array) -> None:
         """Refuses models and messages to go on from that are too large for the grid."""
-        check_range(self.home.ids, rows, self.grid, math.prod(self.facts.radices))
+        if self.home.warm:
+            check_range(self.home.ids, rows, self.grid, math.prod(self.facts.radices))
 
     @property
     def grid(self) -> float:

@@ -87,7 +87,7 @@ class WalkSGD(Algorithm[State]):
             may &= state.spent < self.cap
         rate = float(self._rates(home.clock)[0])
         on = self.form(home.public.horizon, home.dim, home.grid, home.reach, home.warm)
-        if home.clock[0] == 0:
+        if home.warm and home.clock[0] == 0:
             check_range(home.ids, token, on.grid)
         update = home.gradient(token, may, self.batch, rate, on) if rate else home.zeros()
         if home.sigma > 0 and rate:
@@ -101,8 +101,8 @@ class WalkSGD(Algorithm[State]):
     def form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float],
              warm: bool = False) -> OnGrid:  # fmt: skip
         """The grid of the token, and how far a step may be from the real one's: rounding the token (1/2 cell, kept by a
-        step that does not expand), rounding it again (1/2), its step toward zero (1), and a gradient and two
-        projections in floats, whose norms are sums of `dim` squares."""
+        step that does not expand), rounding it again (1/2), its step toward zero (1), a gradient in floats, and two
+        projections, whose norms are sums of `dim` squares."""
         grid = grid_of(self.rate, float(hops + 1), math.sqrt(hops + 1))
         farthest = reach(self.rate, float(hops + 1), math.sqrt(hops + 1))
         farthest += WIDEST * grid if warm else 0.0
@@ -142,7 +142,7 @@ class WalkSGD(Algorithm[State]):
         on = self.form(len(path), task.dim, private.fine_grid, private.reach, private.warm)
         radius = np.inf if self.bound is None else self.bound
         x = self._projected(token[path[:1]])[0] if len(path) else token[0]
-        if len(path):
+        if private.warm and len(path):
             check_range(path[:1], x[None], on.grid)
         hops = max(64, CHUNK // task.dim)
         for begin in range(0, len(path), hops):

@@ -122,11 +122,10 @@ def from_matrix(matrix: ArrayLike | Weights, *, name: str | None = None, labels:
     keep = (off_row != off_col) & (off.data > 0)
     rows = np.concatenate([off_row[keep], np.arange(n)]).astype(np.int32)
     cols = np.concatenate([off_col[keep], np.arange(n)]).astype(np.int32)
-    data, rounded = off.data[keep], (np.bincount(off_row[keep], minlength=n) + 1) * 2.0**-53
-    sums: Array = np.bincount(off_row[keep], weights=data, minlength=n).astype(np.float64)
-    most = float(sums.max(initial=0.0))
-    if (sums > 1 + rounded).any():  # by 1e-9 at most: the exact diagonal must not be negative
-        data, sums = data / most, sums / most
+    rounded = (np.bincount(off_row[keep], minlength=n) + 1) * 2.0**-53
+    sums: Array = np.bincount(off_row[keep], weights=off.data[keep], minlength=n).astype(np.float64)
+    most = float(sums.max()) if (sums > 1 + rounded).any() else 1.0
+    data, sums = off.data[keep] / most, sums / most  # 1e-9 more than 1 at most: no exact diagonal may be negative
     given = dense_order.diagonal()
     # What the user wrote on the diagonal is kept when it differs from 1 - sum by rounding only: a float of the diagonal
     # is within 2 degree + 1 units of 2^-53 of the exact one, which the arithmetic of gossip charges (fp:FP-1).

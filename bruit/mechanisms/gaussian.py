@@ -61,7 +61,7 @@ class Gaussian(Additive):
         grid = self.coarsest(times, data, noise)
         if not FINEST_GRID <= grid <= COARSEST_GRID:
             raise ConfigError(f"noise of sigma = {self.sigma:g} after a clip of {self.clip:g} needs a grid of {grid:g},"
-                              " and floats end before; measure the data in other units")  # fmt: skip
+                              " which floats cannot compute with; measure the data in other units")  # fmt: skip
         return power_of_two(grid)
 
     def coarsest(self, times: float = 1.0, data: float = 1.0, noise: float = 1.0) -> float:

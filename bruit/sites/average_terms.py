@@ -24,6 +24,8 @@ from bruit.local_dp.estimates import quantile
 from bruit.network.address_book import AddressBook
 from bruit.network.identity import signing_key
 from bruit.privacy.binomial_profile import BinomialProfile
+from bruit.privacy.network.gopa_binomial import pair_rounding
+from bruit.privacy.profile import Rounded
 from bruit.verification.agreement import Agreement, agree
 from bruit.verification.verify import Report
 
@@ -142,8 +144,9 @@ class MeanTerms:
         """What a masked value costs among those who committed, if no more leave than `dropouts` in all."""
         leaving = max(0, self.dropouts - (agreement.peers - len(sealed)))
         honest = max(1, len(sealed) - leaving - 1)  # any two of them are neighbors: distances of 2 are on the safe side
-        return BinomialProfile(honest * agreement.noise_bits, self.shift, 1,
-                               self.shift * math.sqrt(2) / agreement.pair_sigma).epsilon(self.delta)  # fmt: skip
+        coins = BinomialProfile(honest * agreement.noise_bits, self.shift, 1,
+                                self.shift * math.sqrt(2) / agreement.pair_sigma)  # fmt: skip
+        return Rounded(coins, pair_rounding(agreement.peers, 1, agreement.pair_sigma)).epsilon(self.delta)
 
     def spent(self, report: Report, sent: Sequence[int] = ()) -> float:
         """What anybody's row, or everything of a peer, paid against any one other peer, given who stayed.

@@ -29,7 +29,7 @@ from bruit.verification.bit_proof import range_weights
 from bruit.verification.pedersen import LONGEST
 
 MOST = 2**62  # of a masked value
-WIDEST = 2.0**50  # of pair noise, in levels: 10 sigmas of 200 neighbors still stay below MOST
+WIDEST = 2.0**46  # of pair noise, in levels: it is sampled exactly, and sums of it stay below MOST
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Agreement:
             raise ConfigError(f"a value has 1 or more levels, an even number of noise bits, a width of 1 or more; found"
                               f" {self.levels}, {self.noise_bits}, {self.width}")  # fmt: skip
         if not 1 <= self.pair_sigma <= WIDEST:
-            raise ConfigError(f"pair noise is 1 to 2**50 levels wide, found {self.pair_sigma:g}")
+            raise ConfigError(f"pair noise is 1 to 2**46 levels wide, found {self.pair_sigma:g}")
         if not (0 <= self.organizer < n and self.partners >= 0 and self.online >= 2 and _is_hex(self.nonce, 16)):
             raise ConfigError("the organizer is one of the peers, partners >= 0, online >= 2, the nonce has 16 bytes")
         if self.length > LONGEST:

@@ -1,7 +1,7 @@
 """The secret of two neighbors, the noise it gives both ends, and a proof that names the one who lies about it.
 
     S = a B = b A  (Diffie-Hellman in the group of the commitments),   stream = SHAKE-256(HKDF(S; run, both peers))
-    Delta_uv = -Delta_vu: N(0, pair_sigma^2) rounded, from the stream;   r_uv = -r_vu: its blinding
+    Delta_uv = -Delta_vu: N(0, pair_sigma^2) on a fine grid, rounded, from the stream;   r_uv = -r_vu: its blinding
 
 Both ends can compute both commitments, which must be each other's negative: no proof is needed for their sum to be
 zero. If they are not, either end shows S with a proof that log_G A = log_B S (Chaum, Pedersen 1992): everybody derives
@@ -22,7 +22,9 @@ import numpy as np
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from bruit.discrete_normal import discrete_normals
 from bruit.gopa.seeds import ZERO
+from bruit.privacy.network.gopa_binomial import pair_grid
 from bruit.randomness import Secure
 from bruit.verification.agreement import Agreement
 from bruit.verification.group import ORDER, Point, generator, random_scalar
@@ -47,9 +49,11 @@ def exchange(agreement: Agreement, shared: Point, me: int, other: int) -> Exchan
     info = b"bruit pair" + agreement.run + low.to_bytes(8, "big") + high.to_bytes(8, "big")
     length = 16 + 64 * agreement.width
     stream = hashlib.shake_256(HKDF(SHA256(), 32, salt=None, info=info).derive(shared.encoded())).digest(length)
-    draws = Secure(stream[:16]).normal("pair", ZERO, 0, 0, agreement.width)[0]
+    grid = pair_grid(agreement.pair_sigma)
+    draws = discrete_normals(Secure(stream[:16]), "pair", ZERO, 0, 0, agreement.width, agreement.pair_sigma / grid,
+                             grid=grid)[0]  # fmt: skip
     sign = 1 if me == low else -1
-    noise = (sign * int(x) for x in np.rint(draws * agreement.pair_sigma))
+    noise = (sign * int(x) for x in np.rint(draws))
     places = range(16, length, 64)
     blindings = (sign * int.from_bytes(stream[k : k + 64], "big") % ORDER for k in places)
     return Exchange(tuple(noise), tuple(blindings))

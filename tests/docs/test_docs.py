@@ -102,6 +102,13 @@ def test_the_readme_quotes_the_sweep() -> None:
         assert quoted in readme, f"the README does not say {quoted}"
 
 
+def test_what_was_wrong_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "explanation" / "what-was-wrong.md").read_text()
+    files = list((ROOT / "tests").rglob("*.py"))
+    known = "\n".join(path.read_text() for path in files) + "\n".join(path.stem for path in files)
+    assert [name for name in re.findall(r"\btest_[a-z0-9_]+\b", page) if name not in known] == []
+
+
 def test_doctests_of_the_package() -> None:
     for path in sorted((ROOT / "bruit").rglob("*.py")):
         if ">>>" in path.read_text():

@@ -11,9 +11,9 @@ every Renyi divergence of order a between the two (the real one rounded), both w
     (epsilon + 2 gamma, exp(gamma) delta + (1 + exp(epsilon + gamma)) beta)-DP,   gamma = R/2 + sqrt(2 R ln(1/beta))
 
 The proof is in docs/theory/finite-precision.md. beta depends on delta alone, so that tables and single answers agree.
-Beyond 64 deviations of any noise nothing is proven. That happens with a chance of 1e-889 a number, which costs
-1 + exp(epsilon) times as much: far below the 2**-30 of delta that is set aside here, up to epsilon = 1000. Nothing is
-said beyond.
+Beyond 64 deviations of any noise nothing is proven. Each number gets there with a chance of 1e-889, which costs delta
+1 + exp(epsilon) times as much: far below the 2**-30 that is set aside here, up to epsilon = 1000. Beyond that, nothing
+is said.
 """
 
 import math

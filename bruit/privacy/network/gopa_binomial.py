@@ -11,7 +11,8 @@ is: the sum shifted by B, then the same coins as before given the sum, then a fu
 D w, D the incidence matrix and w an integer flow of t_u units along shortest paths from v to each u: the same as moving
 the rounded noise of the edges by w, of norm at most sum_u t_u sqrt(dist(v, u)) <= B sqrt(e), and an integer move of a
 rounded Gaussian is the rounding of a moved one. Adaptive composition gives the claim. For `width` numbers, each in its
-range, the coins compose `width` times and mu grows by sqrt(width). Rounding X at random changes nothing.
+range, the coins compose `width` times and mu grows by sqrt(width). Rounding X at random changes nothing. The noise of
+an edge is drawn on a grid of pair 2^-40, which holds whole numbers, then rounded: R of fp:FP-0 is that of all draws.
 """
 
 from __future__ import annotations
@@ -31,8 +32,19 @@ from bruit.privacy.network.gopa import ADVICE, CLOSED
 from bruit.privacy.network.gopa_spectrum import laplacian_among
 from bruit.privacy.network.question import Peers, question
 from bruit.privacy.network.theorem import CHANNELS, HONEST, PUBLIC
+from bruit.privacy.profile import Rounded
 
 COINS = Hypothesis("the protected peers flip fair private coins and tell nobody", checked=False)
+
+
+def pair_grid(pair_sigma: float) -> float:
+    """The grid on which the noise of an edge is drawn before it is rounded: a power of two up to 1."""
+    return min(1.0, 2.0 ** math.floor(math.log2(pair_sigma * 2.0**-40)))
+
+
+def pair_rounding(peers: int, width: int, pair_sigma: float) -> float:
+    """R of the noises of all edges that so many peers can have (fp:FP-0)."""
+    return width * peers * (peers - 1) / 2 * (pair_grid(pair_sigma) / pair_sigma) ** 2 / 4
 
 
 def gopa_binomial_guarantee(
@@ -55,7 +67,8 @@ def gopa_binomial_guarantee(
     size = int(among.sizes[place])
     far = shortest_path(abs(among.matrix), directed=False, unweighted=True, indices=place)
     reach = float(far[np.isfinite(far)].max())
-    profile = BinomialProfile(size * noise_bits, levels, width, levels * math.sqrt(width * reach) / pair_sigma)
+    coins = BinomialProfile(size * noise_bits, levels, width, levels * math.sqrt(width * reach) / pair_sigma)
+    profile = Rounded(coins, pair_rounding(graph.n, width, pair_sigma))
     alone = (f"all neighbors of peer {of} are observers or gone: only its own coins protect it",) if size == 1 else ()
     return Guarantee(
         "the view of GOPA with coins as own noise", "perso:GOPA-3, GOPA-10", "proven", "user", asked.of, asked.against,
@@ -83,7 +96,9 @@ def worst_binomial_epsilon(
     for size, reach in found:
         least[size] = max(reach, least.get(size, 0))
     mus = {size: levels * math.sqrt(width * reach) / pair_sigma for size, reach in least.items()}
-    return max(BinomialProfile(size * noise_bits, levels, width, mu).epsilon(delta) for size, mu in mus.items())
+    rounding = pair_rounding(graph.n, width, pair_sigma)
+    coins = (BinomialProfile(size * noise_bits, levels, width, mu) for size, mu in mus.items())
+    return max(Rounded(profile, rounding).epsilon(delta) for profile in coins)
 
 
 def least_coins(epsilon: float, delta: float, honest: int, levels: int, width: int = 1) -> int:

@@ -82,7 +82,8 @@ def test_masks_cancel_in_the_sum_and_hide_from_the_server():
     assert float(plain.epsilon(of=3, seen_by=0)) == pytest.approx(epsilon_of(np.sqrt(5) / z, 1e-6), rel=1e-7)
     assert float(plain.epsilon(of=3, seen_by=2)) == pytest.approx(epsilon_of(np.sqrt(5 / 7) / z, 1e-6), rel=1e-7)
     theta = 1 / 7 + (6 / 7) / (1 + 7 * 50.0**2)  # perso:GOPA-3 on the complete graph of the 7 others
-    assert float(masked.epsilon(of=3, seen_by=0)) == pytest.approx(epsilon_of(np.sqrt(5 * theta) / z, 1e-6), rel=1e-7)
+    more = float(masked.epsilon(of=3, seen_by=0)) - epsilon_of(np.sqrt(5 * theta) / z, 1e-6)
+    assert 0 < more < 1e-7  # finite precision, on the coarser grid that large masks need
 
 
 def test_shares_weigh_noise_too():

@@ -145,7 +145,9 @@ def test_the_theorem_bounds_the_exact_view(edges, n, m, pair_sigma, of):
 def test_who_hides_whom():
     """The honest component counts, and the distances in it; observers and dropped peers hide nobody."""
     def about(graph, of, seen_by, **more):
-        return gopa_binomial_guarantee(graph, 2, 10, 100.0, of, seen_by, **more).profile
+        profile = gopa_binomial_guarantee(graph, 2, 10, 100.0, of, seen_by, **more).profile
+        assert 0 < profile.rounding < 1e-22
+        return profile.inner
 
     assert about(complete(6), 0, 5) == BinomialProfile(50, 2, 1, 2 / 100)
     assert about(complete(6), 0, [4, 5], dropped=[3]) == BinomialProfile(30, 2, 1, 2 / 100)
