@@ -13,9 +13,9 @@ import numpy as np
 from numba import njit
 
 from bruit.arrays import Array, Ints
+from bruit.kernels.clipping import clip_factor
 
 SQUARED, LOGISTIC = 0, 1
-_SHORTER = 1.0 - 2.0**-44  # of bruit.mechanisms.clip
 _STEPS, _HALVINGS, _ARMIJO, _ROUNDING = 200, 50, 1e-4, 1e-13
 
 
@@ -262,11 +262,9 @@ def proximal_walk(
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 def _release(x: Array, clip: float, spacing: float) -> None:
     """Cuts a row to the norm and rounds it toward zero to the lattice, as additive mechanisms do."""
-    norm = math.sqrt(_dot(x, x))
-    if norm > clip:
-        factor = clip / norm * _SHORTER * _SHORTER
-        for h in range(len(x)):
-            x[h] *= factor
+    factor = clip_factor(math.sqrt(_dot(x, x)), clip, len(x))
+    for h in range(len(x)):
+        x[h] *= factor
     if spacing > 0.0:
         for h in range(len(x)):
             x[h] = np.trunc(x[h] / spacing) * spacing

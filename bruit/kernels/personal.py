@@ -6,8 +6,7 @@ import numpy as np
 from numba import njit
 
 from bruit.arrays import Array, Bools, Ints
-
-_SHORTER = 1.0 - 2.0**-44  # of bruit.mechanisms.clip
+from bruit.kernels.clipping import clip_factor
 
 
 @njit(cache=True, nogil=True)
@@ -69,7 +68,7 @@ def _clip(g: Array, clip: float, norm: int, spacing: float) -> None:
     for k in range(len(g)):
         size += abs(g[k]) if norm == 1 else g[k] * g[k]
     size = size if norm == 1 else math.sqrt(size)
-    factor = clip / size * _SHORTER * _SHORTER if size > clip * _SHORTER else 1.0
+    factor = clip_factor(size, clip, len(g))
     for k in range(len(g)):
         g[k] *= factor
         if spacing > 0.0:

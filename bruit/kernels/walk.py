@@ -10,11 +10,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from bruit.arrays import Array, Bools, Ints
+from bruit.kernels.clipping import clip_factor
 
 U = np.uint64  # unsigned indices need no test for negative ones
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 _ROUND = 1.5 * 2.0**52  # adding it leaves the nearest whole number in the low bits
-_SHORTER = 1.0 - 2.0**-44  # of bruit.mechanisms.clip
 _BLOCK = 8  # records computed with at once, in two vector registers
 
 
@@ -204,8 +204,7 @@ def logistic_steps(
             if not math.isfinite(square):
                 return t
             if square > inside:
-                norm = math.sqrt(square)
-                factor = clip / norm * _SHORTER * _SHORTER if norm > clip * _SHORTER else 1.0
+                factor = clip_factor(math.sqrt(square), clip, len(x))
                 for j in range(U(len(x))):
                     g[j] *= factor
         else:

@@ -15,6 +15,7 @@ from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.errors import ConfigError
 from bruit.graphs import butterfly, from_edges, from_matrix, given, graph, path, ring, star
+from bruit.kernels.admm import _release
 from bruit.kernels.walk import logistic_steps
 from bruit.mechanisms import Gaussian
 from bruit.mechanisms.gaussian import SURE
@@ -205,6 +206,22 @@ def test_projections_are_charged():
         return walk.form(10**6, 100, NOISE.fine_grid, NOISE.reach).slack
 
     assert slack(100.0) - slack(1e-12) > 100 * UNIT * min(100.0, NOISE.reach(1e-6, 1e6, 1e3)) / 10 / 2
+
+
+@pytest.mark.parametrize("d", [3, 300, 4000])
+def test_compiled_rows_stay_in_their_ball(d):
+    """Sums of squares one after the other are off by up to d / 2 units; proximal steps were measured against the whole
+    clip. Rows at the edge are cut to surely inside, in exact arithmetic."""
+    clip = 1.0
+    for seed in range(0, 20, 4):
+        row = np.random.default_rng(seed).standard_normal(d)
+        row *= (1 + (seed - 10) * 2.0**-53) / np.linalg.norm(row)
+        _release(row, clip, 0.0)
+        assert sum(Fraction(float(x)) ** 2 for x in row) <= 1
+    if d == 3:
+        edge = np.array([1.0, 2.0**-27, 0.0])  # its float norm is 1
+        _release(edge, clip, 0.0)
+        assert sum(Fraction(float(x)) ** 2 for x in edge) <= 1
 
 
 def test_a_compiled_walk_sends_one_zero():
