@@ -67,7 +67,7 @@ def test_long_walk_crosses_chunks(monkeypatch):
     generic, fused = both(br.WalkADMM(), ring(12), task_of(Ridge, 12, [4], 3), 170, PLAIN)
     compare(generic, fused)
     assert fused.epsilon() == generic.epsilon()
-    assert fused.guarantee().status == "proven"
+    assert fused.guarantee().status == generic.guarantee().status == "ideal"  # plain floats
 
 
 def test_no_hops():
