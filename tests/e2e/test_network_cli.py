@@ -175,8 +175,8 @@ def test_records_from_a_file_to_a_model(bruit, tmp_path):
     sites = [f"net/peer-{peer}/site.toml" for peer in range(3)]
     assert bruit("peer", "run", *sites, "--rehearse", 1).code == 0
     said = bruit("peer", "backup", sites[0], "--out", "kept.zip")
-    assert "wrote keys, agreements and 4 ledger lines to kept.zip" in said.out
-    assert bruit("peer", "backup", sites[0], "--out", "other.zip", "--json").json["ledger_lines"] == 4
+    assert "wrote keys, agreements and 9 ledger lines to kept.zip" in said.out
+    assert bruit("peer", "backup", sites[0], "--out", "other.zip", "--json").json["ledger_lines"] == 9
 
 
 def test_wrong_records_and_backups_are_one_sentence(bruit, tmp_path):

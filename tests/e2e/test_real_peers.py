@@ -79,10 +79,10 @@ def test_one_that_never_comes_stops_nobody(village):
     busy.start(0, 1, 2)
     reports, models = busy.finish(0, 1, 2)
     began = village_values(busy)[:3]
-    assert np.allclose(models.mean(axis=0), began.mean(axis=0), atol=1e-9)
+    assert np.allclose(models.mean(axis=0), began.mean(axis=0), atol=0.01)  # dithers of 2^-10 of the noise move it
     assert np.ptp(models, axis=0).max() < 0.05
     assert [report["left_over"] for report in reports] == [30, 0, 30]  # its two neighbors, in every round
-    assert [len(busy.spends(peer)) for peer in (0, 1, 2)] == [1, 1, 1]
+    assert [len(busy.releases(peer)) for peer in (0, 1, 2)] == [1, 1, 1]
 
 
 @pytest.mark.slow

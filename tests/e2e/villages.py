@@ -83,6 +83,10 @@ class Village:
     def spends(self, peer):
         return recorded_spend(self.sites[peer].parent / "state" / "journal.db")
 
+    def releases(self, peer):
+        """The lines of data; messages have lines of their own, for their dithers."""
+        return [line for line in self.spends(peer) if '"gaussian"' in line.event]
+
     def bulk(self):
         """The same rehearsal in the simulator."""
         built = build(parse(self.text))
