@@ -81,9 +81,9 @@ def test_two_killed_two_cut_off_one_started_again_one_hostile(village, wall):
     assert all(report["missed"] > 0 for report in reports)
     began = village_values(busy)[1:]
     reach = np.ptp(began, axis=0).max()
-    dithers = 64 * 0.5 / 1024  # every message carries one, late ones too; they do not cancel
+    dithers = 256 * 0.5 / 1024  # every message of 1500 rounds carries one; many come late, and they do not cancel
     assert np.ptp(models, axis=0).max() < AGREE * reach + dithers
-    assert np.abs(models - began.mean(axis=0)).max() < AGREE * reach + dithers  # on the mean of the seven that took part
+    assert np.abs(models - began.mean(axis=0)).max() < AGREE * reach + dithers  # the mean of the seven
     for peer in PRESENT:
         assert [line.step for line in busy.releases(peer)] == [0]  # one release at the start, whatever happened
         assert reports[PRESENT.index(peer)]["epsilon"] == pytest.approx(reports[0]["epsilon"])
