@@ -9,11 +9,12 @@ That is an additive mechanism; randomized response is one that is not.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from bruit.arrays import Array, Ints
+from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.mechanisms.clip import clip_rows
 from bruit.privacy.events import Event
@@ -143,8 +144,11 @@ class Additive(Mechanism):
 
     @final
     def bare(self, values: Array, lanes: Ints) -> Array:
-        rows = clip_rows(check_rows(values, lanes), self.inside, self.norm)
-        rows = snap(rows, self.spacing) if self.spacing else rows
+        raw = check_rows(values, lanes)
+        rows = clip_rows(raw, self.inside, self.norm)
+        if self.spacing:
+            edge = on_the_edge(raw, self.spacing, self.inside, self.norm)
+            rows = snap(np.where(edge[:, None], raw, rows), self.spacing)
         return np.clip(rows, -self.farthest, self.farthest) if self.farthest < math.inf else rows
 
     @property
@@ -175,6 +179,22 @@ def snap(rows: Array, spacing: float) -> Array:
     rows *= spacing
     rows += 0.0  # -0.0 would tell a sign
     return rows
+
+
+def on_the_edge(rows: Array, spacing: float, bound: float, order: int) -> Bools:
+    """Which rows are on the very edge of their ball and still in it on a coarse lattice, decided in whole numbers.
+
+    A clip that allows for rounding would push them to the next point inside. On a fine lattice, none  # (k,)."""
+    most = bound / spacing
+    if not most < 2.0**25:
+        return np.zeros(len(rows), bool)
+    with np.errstate(over="ignore"):
+        norms = np.abs(rows).sum(axis=1) if order == 1 else np.sqrt((rows * rows).sum(axis=1))
+    units = np.minimum(np.trunc(np.abs(rows) * (1.0 / spacing)), 2.0**25)
+    sizes = units.sum(axis=1) if order == 1 else (units * units).sum(axis=1)
+    limit = Fraction(most) if order == 1 else Fraction(most) ** 2
+    near = np.abs(norms - bound) <= 2.0**-40 * bound
+    return np.asarray(near & (sizes < 2.0**53) & (sizes <= math.floor(limit)))
 
 
 def power_of_two(largest: float) -> float:
