@@ -189,7 +189,8 @@ def test_mechanisms_are_abstract_or_final():
 @pytest.mark.parametrize("grid", [1.0, 0.5, 2.0**-10])
 def test_a_row_on_the_edge_of_its_ball_stays_there_on_a_coarse_grid(grid):
     """A clip that allows for rounding would push it to the next point inside; rows beyond the edge never get out."""
-    mechanism, rows = DiscreteGaussian(clip=1.0, sigma=1.0, grid=grid), np.array([[1.0, 0.0], [0.0, -1.0], [1e200, 0.0]])
+    mechanism = DiscreteGaussian(clip=1.0, sigma=1.0, grid=grid)
+    rows = np.array([[1.0, 0.0], [0.0, -1.0], [1e200, 0.0]])
     got = mechanism.bare(rows, np.arange(3))
     assert got[:2].tolist() == rows[:2].tolist()
     assert np.linalg.norm(got, axis=1).max() <= 1.0
