@@ -109,8 +109,9 @@ def test_gossip_against_walk_at_equal_mean_loss():
     The walk is above gossip in all 12 cells, each charged as printed, and in 9 at least (nowhere below by .04) each
     charged as proven: walk:RW-14 with a cool-down of 20 against local DP. (With noise of its own for every run three
     of them are below, by .031 at most; 9 and .04 were set after that, and were 11 and .01.)
-    At 2 its accuracies are within .03 on the graphs that mix well (all four in the specification): on the grid the cap leaves out a quarter of the visits, and it
-    is within .05. With the condition of Thm 7.7 on the order, the printed walk is not above gossip everywhere.
+    At 2 its accuracies are within .03 on the graphs that mix well (all four in the specification): on the grid the cap
+    leaves out a quarter of the visits, and it is within .05. With the condition of Thm 7.7 on the order, the printed
+    walk is not above gossip everywhere.
     """
     tables = {name: table(graph) for name, graph in graphs_of_source().items()}
     for cells in tables.values():
