@@ -28,7 +28,7 @@ def refuse_for_real_peers(algorithm: Algorithm[Any], mechanism: Mechanism | None
     schedule = algorithm.schedule
     if isinstance(schedule, Pairs | Wakes) and schedule.activations is not None and not rehearsed:
         raise ConfigError("activations are counted by nobody between real peers; leave them out and give steps as time")
-    if getattr(mechanism, "arithmetic", None) == "ideal":
+    if mechanism is not None and mechanism.arithmetic == "ideal":
         raise ConfigError(
             "ideal arithmetic is true of real numbers only, and real peers send rounded ones, whose last bits may tell"
             ' what the noise hides; use arithmetic = "grid", or simulate'
