@@ -24,7 +24,7 @@ from bruit.privacy.composition import compose
 from bruit.privacy.events import Event, Exact, GaussianEvent, Mask
 from bruit.privacy.guarantee import REAL, Guarantee, Hypothesis, Status, weakest
 from bruit.privacy.network.theorem import Facts, Theorem, out_of_reach
-from bruit.privacy.profile import EventsProfile, GaussianProfile, Profile, Rounded, check_delta
+from bruit.privacy.profile import EventsProfile, GaussianProfile, Profile, Rounded, asks_pure
 
 Observers = int | Iterable[int] | str | None
 Peers = int | Iterable[int] | None
@@ -362,13 +362,13 @@ class Accountant:
         """What the joint view of the observers costs every peer: all answers are read off this.
 
         Observers' own rows mean nothing. Statements that hold but for some probability use up a part of delta."""
-        check_delta(delta)
+        asks_pure(delta)
         return _summed(self._phases(observers_of(self.facts, seen_by), status, delta))
 
     def charges(self, delta: float = 1e-6, status: Status = "proven", progress: Progress | None = None) -> Charge:
         """The same for all peers as single observers at once: column v is `charge(v)`, by what theorems know of whole
         matrices; the diagonal is nan."""
-        check_delta(delta)
+        asks_pure(delta)
         return _summed(self._phases("each", status, delta, progress))
 
     def guarantee(self, of: Peers = None, seen_by: Observers = None, delta: float = 1e-6,
@@ -381,7 +381,7 @@ class Accountant:
         if watched:
             raise PrivacyError(f"peer {watched[0]} is among the observers {list(observers or ())}: nobody has secrets"
                                " from oneself")  # fmt: skip
-        check_delta(delta)
+        asks_pure(delta)
         phases = self._phases(observers, status, delta, asked=members)
         if members is not None and len(members) > 1:
             return self._of_group(phases, members, observers, delta)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bruit.privacy.accountants.binomial import binomial_delta, check_binomial, log_law
 from bruit.privacy.accountants.gaussian import epsilon_of
-from bruit.privacy.profile import Profile, check_delta, least_epsilon
+from bruit.privacy.profile import Profile, asks_pure, least_epsilon
 
 TINY = 1e-18  # the delta at which the Gaussian part of several numbers is taken off
 LEAST, CELLS = -60.0, 1e5  # of several numbers: log-probabilities beyond are rounded up to it; cells of a distribution
@@ -50,8 +50,13 @@ class BinomialProfile(Profile):
         return min(1.0, told + (TINY if self.mu else 0.0))
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         return least_epsilon(self.delta, delta)
+
+    def pure(self) -> float:
+        """Coins have a largest sum, which the moved number cannot have given: no epsilon is pure."""
+        return math.inf if self.shift or self.mu else 0.0
 
     def divergence(self, order: float) -> float:
         return math.inf if self.shift else order * self.mu**2 / 2

@@ -35,7 +35,7 @@ from bruit.privacy.profile import (
     RenyiProfile,
     Rounded,
     StatementProfile,
-    check_delta,
+    asks_pure,
 )
 
 MOST, ATOMS = 2**12, 256
@@ -135,7 +135,8 @@ class Separately(Profile):
     each: tuple[Profile, ...]
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         return math.fsum(part.epsilon(delta / len(self.each)) for part in self.each)
 
     def delta(self, epsilon: float) -> float:
@@ -145,6 +146,9 @@ class Separately(Profile):
             middle = (low + high) / 2
             low, high = (low, middle) if self.epsilon(math.exp(middle)) <= epsilon else (middle, high)
         return math.exp(high)
+
+    def pure(self) -> float:
+        return math.fsum(part.pure() for part in self.each)
 
     def divergence(self, order: float) -> float:
         return math.fsum(part.divergence(order) for part in self.each)
@@ -214,7 +218,8 @@ class Together(Profile):
         return [GaussianProfile(math.sqrt(self.energy)), *self.mixtures, EventsProfile(self.events)]
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         if not self.mixtures:
             return compose_epsilon(self._listed(), delta)
         slow = self._slow()
@@ -231,6 +236,9 @@ class Together(Profile):
             return slow.delta(epsilon)
         distribution, failure = self._distribution()
         return min(1.0, float(distribution.get_delta_for_epsilon(epsilon)) + failure)
+
+    def pure(self) -> float:
+        return math.fsum(part.pure() for part in self.parts())
 
     def divergence(self, order: float) -> float:
         return sum(part.divergence(order) for part in self.parts())

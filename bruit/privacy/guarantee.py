@@ -18,7 +18,7 @@ from bruit.notebook_table import html_table
 from bruit.privacy.accountants.rounding import allowance
 from bruit.privacy.composition import compose
 from bruit.privacy.noise_source import NoiseSource, Sources, shared
-from bruit.privacy.profile import GaussianProfile, Profile, Rounded, check_delta
+from bruit.privacy.profile import GaussianProfile, Profile, Rounded, asks_pure
 
 Status = Literal["proven", "quoted", "ideal", "published", "heuristic"]
 STATUSES: tuple[Status, ...] = ("proven", "quoted", "ideal", "published", "heuristic")
@@ -88,7 +88,7 @@ class Guarantee:
 
     def epsilon(self, delta: float = 1e-6) -> Epsilon:
         """The epsilon of this statement at delta, as a number that explains itself."""
-        check_delta(delta)
+        asks_pure(delta)
         return Epsilon(self.profile.epsilon(delta), delta, self)
 
     def delta(self, epsilon: float) -> float:
@@ -199,14 +199,20 @@ class Epsilon(float):
         lines += [f"seen: {about.seen}"] if about.seen else []
         lines += [f"  {hypothesis}" for hypothesis in about.hypotheses]
         lines += [f"  finite precision adds {more:.1e} to epsilon" for more in (self._finite_precision(),) if more]
-        lines += [f"  note: {note}" for note in about.notes]
+        lines += [f"  note: {note}" for note in (*about.notes, *self._no_pure_epsilon())]
         lines += [f"  to lower it: {text}" for text in (*self._more_noise(), *about.advice)]
         return "\n".join(lines)
 
     def _finite_precision(self) -> float:
         """2 gamma of fp:FP-0, which is inside; 0 where nothing was rounded."""
         profile = self.guarantee.profile
-        return 2 * allowance(profile.rounding, self.delta)[0] if isinstance(profile, Rounded) and self > 0 else 0.0
+        return 2 * allowance(profile.rounding, self.delta)[0] if isinstance(profile, Rounded) and 0 < self and self.delta else 0.0
+
+    def _no_pure_epsilon(self) -> tuple[str, ...]:
+        """Why an answer at delta = 0 is infinite, where it would not be at another delta."""
+        if self.delta or self < math.inf or self.guarantee.profile.epsilon(1e-6) == math.inf:
+            return ()
+        return ("this noise has no pure epsilon; ask at a positive delta, such as 1e-6",)
 
     def _more_noise(self) -> tuple[str, ...]:
         """What doubling all noise would give, when the profile knows."""

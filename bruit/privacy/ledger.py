@@ -26,8 +26,8 @@ class Budget:
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
-        if not (self.epsilon > 0 and 0 < self.delta < 1):
-            raise PrivacyError(f"a budget needs epsilon > 0 and 0 < delta < 1, found {self.epsilon}, {self.delta}")
+        if not (self.epsilon > 0 and 0 <= self.delta < 1):
+            raise PrivacyError(f"a budget needs epsilon > 0 and 0 <= delta < 1, found {self.epsilon}, {self.delta}")
 
     def spent(self, ledger: Ledger, peer: int) -> float:
         """The epsilon at this delta of what the peer's lines say so far."""

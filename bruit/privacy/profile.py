@@ -34,6 +34,14 @@ def check_delta(delta: float) -> None:
         raise PrivacyError(f"delta must lie strictly between 0 and 1, found {delta}; 1e-6 is the usual choice")
 
 
+def asks_pure(delta: float) -> bool:
+    """Whether a question is about pure epsilon (delta = 0); refuse what is no probability below 1."""
+    if not 0 <= delta < 1:
+        raise PrivacyError(f"delta must lie between 0 and 1, found {delta}; 1e-6 is the usual choice, and 0 asks for a"
+                           " pure epsilon")  # fmt: skip
+    return delta == 0
+
+
 class Profile(ABC):
     """delta as a function of epsilon, and back."""
 
@@ -44,6 +52,10 @@ class Profile(ABC):
     @abstractmethod
     def epsilon(self, delta: float) -> float:
         """The least epsilon this profile proves at delta, rounded up."""
+
+    @abstractmethod
+    def pure(self) -> float:
+        """The epsilon at delta = 0: infinite unless the privacy loss is bounded."""
 
     @abstractmethod
     def divergence(self, order: float) -> float:
@@ -72,8 +84,12 @@ class GaussianProfile(Profile):
         return delta_of(epsilon, self.mu)
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         return epsilon_of(self.mu, delta)
+
+    def pure(self) -> float:
+        return math.inf if self.mu else 0.0
 
     def divergence(self, order: float) -> float:
         return order * self.mu**2 / 2
@@ -108,8 +124,12 @@ class MixtureProfile(Profile):
         return min(1.0, float(self.weights @ deltas(epsilon, np.sqrt(self.energies))))
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         return least_epsilon(self.delta, delta)
+
+    def pure(self) -> float:
+        return math.inf if bool(np.any((self.energies > 0) & (self.weights > 0))) else 0.0
 
     def divergence(self, order: float) -> float:
         seen = self.weights > 0
@@ -146,8 +166,14 @@ class RenyiProfile(Profile):
         return found
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
-        return min(rdp_to_epsilon(order, self.curve(order), delta) for order in self.orders)
+        if asks_pure(delta):
+            return self.pure()
+        known = [(order, self.curve(order)) for order in self.orders]
+        return 0.0 if min(value for _, value in known) == 0 else min(rdp_to_epsilon(*one, delta) for one in known)
+
+    def pure(self) -> float:
+        """A divergence of 0 says that nothing is learned; any other curve says nothing at delta = 0."""
+        return math.inf if min(self.curve(order) for order in self.orders) > 0 else 0.0
 
     def divergence(self, order: float) -> float:
         """Of any order: the divergence grows with the order, so the next known one is a bound."""
@@ -178,10 +204,14 @@ class StatementProfile(Profile):
         return min(1.0, self.failure + (1 - self.failure) * rest)
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         if delta < self.failure:
             return math.inf
         return min(self.bound, least_epsilon(self.delta, delta)) if self.bound < 700 else self.bound
+
+    def pure(self) -> float:
+        return math.inf if self.failure else self.bound
 
     def divergence(self, order: float) -> float:
         if self.failure > 0:
@@ -199,8 +229,12 @@ class EventsProfile(Profile):
         return compose_delta(self.events, epsilon)
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         return compose_epsilon(self.events, delta)
+
+    def pure(self) -> float:
+        return compose_epsilon(self.events, 0.0)
 
     def divergence(self, order: float) -> float:
         return renyi_of(self.events, order)
@@ -214,11 +248,15 @@ class Failing(Profile):
     failure: float
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         return self.inner.epsilon(delta - self.failure) if delta > self.failure else math.inf
 
     def delta(self, epsilon: float) -> float:
         return min(1.0, self.inner.delta(epsilon) + self.failure)
+
+    def pure(self) -> float:
+        return math.inf if self.failure else self.inner.pure()
 
     def divergence(self, order: float) -> float:
         return math.inf if self.failure else self.inner.divergence(order)
@@ -245,11 +283,16 @@ class Rounded(Profile):
             raise PrivacyError(f"the rounding of what is sent is a number >= 0, found {self.rounding}")
 
     def epsilon(self, delta: float) -> float:
-        check_delta(delta)
+        if asks_pure(delta):
+            return self.pure()
         return rounded_epsilon(self.inner.epsilon, self.rounding, delta)
 
     def delta(self, epsilon: float) -> float:
         return rounded_delta(self.inner.delta, self.rounding, epsilon)
+
+    def pure(self) -> float:
+        """The two comparisons of fp:FP-0 use up a part of delta."""
+        return math.inf if self.rounding else self.inner.pure()
 
     def divergence(self, order: float) -> float:
         """Not known: the two comparisons hold for events, and use up a part of delta."""

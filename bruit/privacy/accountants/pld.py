@@ -112,12 +112,13 @@ def tally(events_with_counts: Iterable[tuple[Event, int]]) -> Tally:
 def compose_epsilon(events_with_counts: Iterable[tuple[Event, int]], delta: float) -> float:
     """The epsilon at delta of all events together, each taken its number of times.
 
-    An exact read gives infinity, masks cost nothing, and an event of another kind raises PrivacyError.
+    An exact read gives infinity, masks cost nothing, and an event of another kind raises PrivacyError. At delta = 0
+    pure parts add up, and anything Gaussian is infinite.
     """
-    if not 0 < delta < 1:
-        raise PrivacyError(f"delta must be between 0 and 1, both excluded, found {delta}; 1e-6 is the usual choice")
+    if not 0 <= delta < 1:
+        raise PrivacyError(f"delta must be at least 0 and below 1, found {delta}; 1e-6 is the usual choice")
     total = tally(events_with_counts)
-    if total.rounding:
+    if total.rounding and delta > 0:
         return rounded_epsilon(lambda left: _epsilon(total, left), total.rounding, delta)
     return _epsilon(total, delta)
 

@@ -62,6 +62,8 @@ def rounded_epsilon(epsilon_at: Callable[[float], float], rounding: float, delta
 
 def rounded_epsilons(mu: Array, rounding: Array, delta: float) -> Array:
     """The same for many Gaussian pairs at once; mu = 0: nothing of them was in the view at all. nan stays nan."""
+    if delta == 0:  # no Gaussian pair has a pure epsilon
+        return np.where(np.isnan(mu), np.nan, np.where(mu > 0, np.inf, 0.0))
     found = np.full(mu.shape, np.nan)
     for amount in np.unique(rounding):
         here = (rounding == amount) & ~np.isnan(mu)

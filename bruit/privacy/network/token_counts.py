@@ -76,7 +76,7 @@ class TokenCounts(Theorem):
         found: dict[Event, Ints] = {}
         for reports, size in windows:
             for count in np.unique(reports[reports > 0]).tolist():
-                event = _amplified(epsilon, size, each) if count == 1 else BoundedEvent(count * epsilon)
+                event = _amplified(epsilon, size, each) if count == 1 and each > 0 else BoundedEvent(count * epsilon)
                 paid = found.setdefault(event, np.zeros(facts.n, np.int64))
                 paid += reports == count
         counts = np.stack(list(found.values()), axis=1) if found else np.zeros((facts.n, 0), np.int64)

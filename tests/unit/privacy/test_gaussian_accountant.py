@@ -230,7 +230,7 @@ class Coin(Event):
     (lambda: compose_epsilon([(SelfComposed(Coin(), 2), 1)], 1e-6), r"Coin\(\) \(inside SelfComposed"),
     (lambda: compose_epsilon([("coin", 1)], 1e-6), "unknown event 'coin'"),
     (lambda: compose_epsilon([(Exact(), -1)], 1e-6), "whole number of times"),
-    (lambda: compose_epsilon([], 0.0), "delta must be between 0 and 1, both excluded, found 0.0"),
+    (lambda: compose_epsilon([], -0.1), "delta must be at least 0 and below 1, found -0.1"),
     (lambda: epsilon_of(1.0, 1.0), "delta must be between 0 and 1"),
     (lambda: epsilon_of(-1.0, 1e-6), "mu = sensitivity / sigma must be >= 0, found -1.0"),
     (lambda: delta_of(-1.0, 1.0), "epsilon must be a number >= 0"),
