@@ -92,11 +92,12 @@ class Alternation:
 
 def alternate(
     algorithm: Personalized | Boosting, task: Task, aim: Collaboration, *, rounds: int, steps: int, wakes: int,
-    noise: Noise | None = None, sampled: int = 5, least: float = 1e-3, seed: int = 0,
+    noise: Noise | None = None, sampled: int | None = None, least: float = 1e-3, seed: int = 0,
     watch: Callable[[int, Run, Learned], None] | None = None,
 ) -> Alternation:  # fmt: skip
     """Learn models and graph in so many rounds of `steps` units of time and `wakes` graph wake-ups.
 
+    sampled: how many others a waking peer looks at, five by default, or all where there are fewer.
     least: lighter edges are dropped before models talk over the graph. Boosting starts every round from zero, because
     new neighbors do not know each other's choices. Who is left without neighbors has the model it fitted alone
     (perso:PERSO-1). `watch` is called after every round.
@@ -130,7 +131,7 @@ def _alone(algorithm: Personalized | Boosting, task: Task, noise: Noise, steps: 
 
 def _graph(
     algorithm: Personalized | Boosting, task: Task, aim: Collaboration, models: Array, last: Run, noise: Noise,
-    wakes: int, sampled: int, seed: int, begin: Learned | None,
+    wakes: int, sampled: int | None, seed: int, begin: Learned | None,
 ) -> Learned:  # fmt: skip
     """The next weights, from the models as released and one more read of every peer's loss."""
     ids = np.arange(task.peers)

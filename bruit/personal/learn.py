@@ -22,6 +22,7 @@ from bruit.graphs.similarity import similarity
 from bruit.randomness import Dice
 
 FIRST_RATE, FASTER, SLOWER, ENOUGH = 0.5, 1.05, 0.5, 1e-6
+SAMPLED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +51,20 @@ class Learned:
 
 
 def learn_graph(
-    aim: Collaboration, models: Array, costs: Array, *, wakes: int, dice: Dice, sampled: int = 5,
+    aim: Collaboration, models: Array, costs: Array, *, wakes: int, dice: Dice, sampled: int | None = None,
     rate: str | float = "adaptive", begin: Learned | None = None, farthest: float = inf, run: int = 0,
 ) -> Learned:  # fmt: skip
     """Weights after so many wake-ups from `begin` (no weights at all by default).
 
     models, costs: what peers told each other; costs are c_u F_u. farthest: peers whose models differ by more than this
-    (Euclidean) get no weight. Draws have the addresses ("graph", run, sweep).
+    (Euclidean) get no weight. sampled: how many others a waking peer looks at, SAMPLED by default, or all.
+    Draws have the addresses ("graph", run, sweep).
     """
     from bruit.kernels.graph_steps import graph_steps, sample_peers
 
     aim.check(models, costs)
     n, models = len(models), np.ascontiguousarray(models, np.float64)
+    sampled = min(SAMPLED, n - 1) if sampled is None else sampled
     _check(n, sampled, wakes, rate)
     steps = _Steps(aim, models, costs, begin or Learned(n, np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)))
     adaptive = rate == "adaptive"

@@ -206,7 +206,9 @@ class Epsilon(float):
     def _finite_precision(self) -> float:
         """2 gamma of fp:FP-0, which is inside; 0 where nothing was rounded."""
         profile = self.guarantee.profile
-        return 2 * allowance(profile.rounding, self.delta)[0] if isinstance(profile, Rounded) and 0 < self and self.delta else 0.0
+        if not isinstance(profile, Rounded) or self == 0 or self.delta == 0:
+            return 0.0
+        return 2 * allowance(profile.rounding, self.delta)[0]
 
     def _no_pure_epsilon(self) -> tuple[str, ...]:
         """Why an answer at delta = 0 is infinite, where it would not be at another delta."""

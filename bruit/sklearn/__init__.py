@@ -8,10 +8,10 @@ Everything runs in one process: a simulation of what the peers would do, with th
 from bruit.sklearn.gossip import GossipClassifier, GossipRegressor
 from bruit.sklearn.holders import EstimatorError
 from bruit.sklearn.personalized import PersonalizedClassifier, PersonalizedRegressor
-from bruit.sklearn.privacy import Privacy
+from bruit.sklearn.privacy import Privacy, PrivacyWarning
 from bruit.sklearn.walk import WalkClassifier, WalkRegressor
 
 __all__ = [
     "EstimatorError", "GossipClassifier", "GossipRegressor", "PersonalizedClassifier", "PersonalizedRegressor",
-    "Privacy", "WalkClassifier", "WalkRegressor",
+    "Privacy", "PrivacyWarning", "WalkClassifier", "WalkRegressor",
 ]  # fmt: skip

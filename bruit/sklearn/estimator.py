@@ -3,10 +3,12 @@
     scores of a row x = W_p [x, 1],      W_p: the model of peer p, or the shared one
 
 Rows longer than `row_bound` (the intercept's 1 included) are scaled down to it, in fit and in predict alike. Nothing is
-centered or scaled otherwise: put a scaler with public constants in front.
+centered or scaled otherwise: put a scaler with public constants in front. A fit without noise chooses its step from the
+rows and warns when it did not converge; a private fit reads nothing off the rows, not even for a warning.
 """
 
 import secrets
+import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
@@ -27,9 +29,10 @@ from bruit.experiment import run
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms.clip import clip_rows
 from bruit.result import Run
+from bruit.sklearn.convergence import measured_smoothness
 from bruit.sklearn.holders import EstimatorError, Labels, Peers, hold, places_of, settle
 from bruit.sklearn.noise import Wish
-from bruit.sklearn.privacy import Privacy
+from bruit.sklearn.privacy import Privacy, PrivacyWarning
 from bruit.tasks import Records
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.public import Fact, listed
@@ -67,12 +70,20 @@ class PeerEstimator(BaseEstimator):  # type: ignore[misc]
         """The model of rows whose peer is not named."""
 
     @abstractmethod
+    def _warn_if_unfinished(self, task: LinearTask, done: Run) -> None:
+        """Warn when a fit without noise is far from the minimum of its objective."""
+
+    @abstractmethod
     def _compiled(self, task: LinearTask) -> bool:
         """Whether the algorithm has a compiled path for this task."""
 
     def _learn(self, X: Array, targets: Array, peers: Peers, kind: type[LinearTask],
                classes: tuple[str, ...] = ()) -> Self:
         wish, seed = self._checked(), _seed(self.random_state)
+        if wish.private and self.random_state is not None:
+            warnings.warn(f"random_state = {self.random_state!r} is known, so the noise of this private fit can be"
+                          " drawn again by whoever guesses the rows; leave it None on real data", PrivacyWarning,
+                          stacklevel=3)
         graph, holders = settle(self.graph, hold(peers, len(X), self.n_peers, seed))
         self._check_graph(graph, holders.labels)
         records = replace(Records.of(self._rows(X), targets, holders.owners), classes=classes)
@@ -95,6 +106,8 @@ class PeerEstimator(BaseEstimator):  # type: ignore[misc]
         self.run_, self.graph_, self.peers_ = done, graph, holders.labels
         self.privacy_ = Privacy(done, holders.labels, self.delta)
         self.n_iter_ = self.steps
+        if not wish.private:
+            self._warn_if_unfinished(task, done)
         self.peer_coef_, self.peer_intercept_ = self._parts(self._models)
         return self
 
@@ -110,10 +123,14 @@ class PeerEstimator(BaseEstimator):  # type: ignore[misc]
     def _smoothness(self, task: LinearTask, instead: str) -> float:
         """A bound on the curvature of every peer's loss; a private fit must not read it off the rows."""
         known = task.constants()
-        if known.source != "declared" and (self.epsilon is not None or self.sigma is not None):
+        if self.epsilon is None and self.sigma is None:
+            curved = measured_smoothness(task)
+        elif known.source == "declared":
+            curved = known.smoothness
+        else:
             raise EstimatorError(f"a private fit does not choose its step from the rows: give {instead}, or row_bound, "
                                  "the largest norm of a row")
-        return known.smoothness if known.smoothness > 0 else 1.0
+        return curved if curved > 0 else 1.0
 
     def _rows(self, X: Array) -> Array:
         """Rows as the models see them: the intercept's 1 appended, cut to the declared norm  # (r, columns)."""

@@ -10,6 +10,7 @@ from bruit.arrays import Array
 from bruit.entrance import check_graph
 from bruit.graphs import Graph, GraphSequence
 from bruit.result import Run
+from bruit.sklearn.convergence import warn_if_unfinished_together
 from bruit.sklearn.estimator import PeerEstimator
 from bruit.sklearn.holders import Labels
 from bruit.sklearn.predictors import PeerClassifier, PeerRegressor
@@ -42,6 +43,9 @@ class GossipEstimator(PeerEstimator):
     def _shared(self, done: Run) -> Array:
         """The mean of all peers' models."""
         return np.asarray(done.estimates.mean(axis=0))
+
+    def _warn_if_unfinished(self, task: LinearTask, done: Run) -> None:
+        warn_if_unfinished_together(task, self._shared(done), self.steps, "rounds")
 
     def _compiled(self, task: LinearTask) -> bool:
         return False

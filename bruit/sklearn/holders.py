@@ -29,6 +29,15 @@ class EstimatorError(ConfigError, ValueError):
     """A ConfigError that scikit-learn and its users recognize: it is a ValueError too."""
 
 
+def refuse(unknown: dict[str, Any]) -> None:
+    """Arguments of `fit` that other estimators have: weights would change how far one row may move a model."""
+    if "sample_weight" in unknown:
+        raise EstimatorError("fit takes no sample_weight: every row of a peer counts the same, and the noise is"
+                             " measured for that; repeat or leave out rows, or give peers `confidences`")
+    if unknown:
+        raise TypeError(f"fit has no argument {sorted(unknown)[0]!r}; it takes X, y and peers")
+
+
 @dataclass(frozen=True, eq=False)
 class Holders:
     """The labels of the peers, and the peer that holds each row; `dealt` when the labels are only numbers we gave."""

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.neighborhood import per_peer
 from bruit.algorithms.personalized import Personalized
 from bruit.arrays import Array
 from bruit.graphs import Graph, GraphSequence
-from bruit.personal.objective import confidences
+from bruit.personal.objective import Joint, confidences
 from bruit.result import Run
+from bruit.sklearn.convergence import curvatures, warn_if_unfinished, zero_losses
 from bruit.sklearn.estimator import PeerEstimator
 from bruit.sklearn.holders import EstimatorError, Labels
 from bruit.sklearn.predictors import PeerClassifier, PeerRegressor
@@ -53,6 +55,17 @@ class PersonalizedEstimator(PeerEstimator):
     def _shared(self, done: Run) -> Array:
         """The mean of all peers' models."""
         return np.asarray(done.estimates.mean(axis=0))
+
+    def _warn_if_unfinished(self, task: LinearTask, done: Run) -> None:
+        """By the joint objective (perso:PERSO-1), unless peers stopped reading before its minimum on purpose."""
+        if self.updates is not None or not (isinstance(done.graph, Graph) and isinstance(done.algorithm, Personalized)):
+            return
+        trust = per_peer("confidences", done.algorithm.confidences, task.peers, 1.0)
+        joint = Joint(done.graph.weights, trust, self.coupling)
+        ids = np.arange(task.peers)
+        gradients = joint.gradient(done.estimates, task.gradient(ids, done.estimates))
+        curved = joint.degrees[:, None] * (self.coupling + trust[:, None] * curvatures(task))
+        warn_if_unfinished(gradients, curved, joint.degrees * trust * zero_losses(task), self.steps, "units of time")
 
     def _compiled(self, task: LinearTask) -> bool:
         return isinstance(task, Logistic)

@@ -12,15 +12,16 @@ from sklearn.utils.validation import validate_data
 
 from bruit.arrays import Array
 from bruit.sklearn.estimator import PeerEstimator
-from bruit.sklearn.holders import EstimatorError, Labels, Peers
+from bruit.sklearn.holders import EstimatorError, Labels, Peers, refuse
 from bruit.tasks import Logistic, Ridge, Softmax
 
 
 class PeerClassifier(ClassifierMixin, PeerEstimator):  # type: ignore[misc]
     """Logistic regression for two classes, softmax regression for more; the set of classes is public."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, peers: Peers = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, peers: Peers = None, **unknown: Any) -> Self:
         """Learn from rows that peers hold: one label a row, a number of peers to deal them to, or None (`n_peers`)."""
+        refuse(unknown)
         rows, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -66,8 +67,9 @@ class PeerClassifier(ClassifierMixin, PeerEstimator):  # type: ignore[misc]
 class PeerRegressor(RegressorMixin, PeerEstimator):  # type: ignore[misc]
     """Ridge regression; with `derivative_clip` the Huber loss, whose gradients are bounded."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike, peers: Peers = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, peers: Peers = None, **unknown: Any) -> Self:
         """Learn from rows that peers hold: one label a row, a number of peers to deal them to, or None (`n_peers`)."""
+        refuse(unknown)
         rows, targets = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         self._learn(rows, np.asarray(targets, np.float64), peers, Ridge)
         coef, intercept = self._parts(self._model)

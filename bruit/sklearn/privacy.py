@@ -13,6 +13,10 @@ from bruit.result import Run
 from bruit.sklearn.holders import Labels
 
 
+class PrivacyWarning(UserWarning):
+    """What was asked for runs, and protects less than it seems to."""
+
+
 @dataclass(frozen=True, eq=False)
 class Privacy:
     """The account of one fit.

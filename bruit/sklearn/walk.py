@@ -9,6 +9,7 @@ from bruit.entrance import check_graph
 from bruit.experiment import last_tokens
 from bruit.graphs import Graph, GraphSequence
 from bruit.result import Run
+from bruit.sklearn.convergence import warn_if_unfinished_together
 from bruit.sklearn.estimator import PeerEstimator
 from bruit.sklearn.holders import EstimatorError, Labels
 from bruit.sklearn.predictors import PeerClassifier, PeerRegressor
@@ -44,6 +45,9 @@ class WalkEstimator(PeerEstimator):
     def _shared(self, done: Run) -> Array:
         token: Array = last_tokens((done,))[0]
         return token
+
+    def _warn_if_unfinished(self, task: LinearTask, done: Run) -> None:
+        warn_if_unfinished_together(task, self._shared(done), self.steps, "hops")
 
     def _compiled(self, task: LinearTask) -> bool:
         return isinstance(task, Logistic) and self.level == "user"  # peers' noise is of one size

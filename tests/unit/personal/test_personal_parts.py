@@ -461,3 +461,15 @@ UNSAFE = [
 def test_unsafe_input_is_refused(wrong, message):
     with pytest.raises(PrivacyError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("peers", [3, 4, 5, 6])
+def test_a_graph_is_learned_among_few_peers_by_default(peers):
+    """Five others are looked at, or all where there are fewer."""
+    rows = np.random.default_rng(0).normal(size=(4 * peers, 2))
+    records = br.tasks.Records.of(rows, np.sign(rows[:, 0]), np.repeat(np.arange(peers), 4))
+    task = br.tasks.Personal(br.tasks.Logistic(records), ridge=np.full(peers, 0.1))
+    aim = br.graphs.Collaboration()
+    found = alternate(br.Personalized(), task, aim, rounds=1, steps=2, wakes=50)
+    asked = alternate(br.Personalized(), task, aim, rounds=1, steps=2, wakes=50, sampled=min(5, peers - 1))
+    assert np.array_equal(found.weights.weights, asked.weights.weights)

@@ -31,6 +31,7 @@ PRIVATE = [  # with so little noise that checks of accuracy mean something
 ]
 
 
+@pytest.mark.filterwarnings("ignore::bruit.sklearn.PrivacyWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, *PRIVATE], ids=repr)
 def test_every_check_of_scikit_learn(estimator):
     failed, ran = [], 0
