@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from bruit.dashboard.budget import budget
@@ -20,6 +19,7 @@ from bruit.dashboard.distance import distance
 from bruit.dashboard.findings import findings
 from bruit.dashboard.graph_map import graph_map
 from bruit.dashboard.heat_map import heat_map
+from bruit.dashboard.look import asset, brand, icon
 from bruit.dashboard.markup import Markup, join, number, tag
 from bruit.dashboard.repeat import repeat
 from bruit.dashboard.statement import statement
@@ -33,30 +33,25 @@ from bruit.whole_files import check_place, write_whole
 Source = Run | str | Path
 
 
-def asset(name: str) -> str:
-    """A style or script that ships with the package."""
-    return files("bruit.dashboard").joinpath(name).read_text(encoding="utf-8")
-
-
 def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") + "'"
 
 
 def policy(style: str, script: str) -> str:
-    """Nothing may be loaded, sent or framed; only this style and this script may run."""
-    return (f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none';"
+    """Nothing may be loaded, sent or framed; only this style and this script may run, and the icon is in the page."""
+    return (f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; base-uri 'none';"
             " form-action 'none'")  # fmt: skip
 
 
 def page(title: str, body: Iterable[object]) -> str:
     """A whole document around the content."""
-    style, script = asset("page.css"), asset("page.js")
+    style, script = asset("look.css") + asset("page.css"), asset("page.js")
     head = [
         Markup('<meta charset="utf-8">'),
         tag("meta", http_equiv="Content-Security-Policy", content=policy(style, script)),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"), tag("meta", name="referrer", content="no-referrer"),
-        tag("title", title), Markup(f"<style>{style}</style>"),
+        tag("title", title), icon(), Markup(f"<style>{style}</style>"),
     ]  # fmt: skip
     content = [tag("a", "To the content", href="#main", class_="skip"), *body, Markup(f"<script>{script}</script>")]
     whole = tag("html", tag("head", *head), tag("body", *content), lang="en")
@@ -87,7 +82,7 @@ def story_page(story: Story) -> str:
     """The report of one run."""
     links = tag("nav", tag("ul", *(tag("li", tag("a", text, href=f"#{name}")) for name, text in LINKS)),
                 aria_label="Sections")  # fmt: skip
-    header = tag("header", tag("h1", f"Report of {story.name}"), _tiles(story), links)
+    header = tag("header", tag("div", brand(), class_="bar"), tag("h1", f"Report of {story.name}"), _tiles(story), links)
     parts = [words(story), curves(story), graph_map(story), distance(story), communication(story), heat_map(story),
              budget(story), observers(story), statement(story), findings(story), repeat(story)]  # fmt: skip
     return page(f"{story.name} - bruit", [header, tag("main", join(parts), id="main")])
@@ -95,7 +90,7 @@ def story_page(story: Story) -> str:
 
 def comparison_page(found: Sequence[Configuration]) -> str:
     """The report of several runs or a sweep."""
-    header = tag("header", tag("h1", f"{len(found)} configurations compared"))
+    header = tag("header", tag("div", brand(), class_="bar"), tag("h1", f"{len(found)} configurations compared"))
     return page("comparison - bruit", [header, tag("main", compare(found), id="main")])
 
 

@@ -21,6 +21,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
 
+from bruit.dashboard.look import asset as of_look
+from bruit.dashboard.look import brand
 from bruit.dashboard.markup import Markup, tag
 from bruit.errors import BruitError, ConfigError
 from bruit.ui.form import check, form
@@ -34,6 +36,7 @@ HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"
            "Cross-Origin-Resource-Policy": "same-origin"}  # fmt: skip
 REPORT_POLICY = "frame-ancestors 'none'"  # the report carries its own, by the hashes of its script and style
 SCRIPTS = ("draw.js", "chart.js", "server.js", "runs.js", "form.js", "live.js", "index.js", "what_if.js", "peer.js")
+LOOK = {"look.css": "text/css", "mark.svg": "image/svg+xml"}  # shared with the report
 COOKIE = "bruit-token"
 LARGEST = 2**20  # bytes of a request
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
@@ -106,9 +109,10 @@ def _complaint(request: Request, words: str, code: int) -> Response:
         return JSONResponse({"error": words}, code)
     head = tag("head", Markup('<meta charset="utf-8">'), tag("title", "Bruit"),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-               Markup('<link rel="stylesheet" href="/assets/report.css">'))  # fmt: skip
+               Markup('<link rel="stylesheet" href="/assets/look.css"><link rel="icon" href="/assets/mark.svg">'))  # fmt: skip
     back = tag("p", tag("a", "Back", href="/"))
-    body = tag("body", tag("main", tag("h1", "This cannot be shown"), tag("p", words), back))
+    bar = tag("header", brand(), class_="bar")
+    body = tag("body", bar, tag("main", tag("h1", "This cannot be shown"), tag("p", words), back))
     return HTMLResponse(f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}", code)
 
 
@@ -123,10 +127,8 @@ def _serve_pages(app: FastAPI, first: str) -> None:
 
     @app.get("/assets/{name}")
     def asset(name: str) -> Response:
-        if name == "report.css":
-            from bruit.dashboard.page import asset as of_report
-
-            return Response(of_report("page.css"), media_type="text/css")
+        if name in LOOK:
+            return Response(of_look(name), media_type=LOOK[name])
         if name == "page.css":
             return Response(_asset(name), media_type="text/css")
         if name in SCRIPTS:

@@ -26,7 +26,7 @@ def test_a_sweep_is_grouped_by_setting(tmp_path):
     assert eight.value("epsilon_worst") == 5.0
     assert two.scores() == ["mse"]
     page = Page(render(tmp_path / "sweep.csv"))
-    dots = [one for one in page.elements if one.tag == "circle"]
+    dots = [one for one in page.all("circle") if one.attributes.get("class", "").startswith("dot")]
     assert len(dots) == 2 * (2 + 4)  # two figures; a point per setting and a small one per seed
 
 

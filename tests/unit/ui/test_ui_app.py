@@ -56,7 +56,7 @@ def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(client):
         assert page.headers["referrer-policy"] == "no-referrer"
         for forbidden in ("http://", "https://", "<style", "onclick", "style=", "javascript:"):
             assert forbidden not in page.text
-    for name in (*SCRIPTS, "page.css", "report.css"):
+    for name in (*SCRIPTS, "page.css", "look.css", "mark.svg"):
         asset = client.get(f"/assets/{name}")
         assert asset.status_code == 200
         assert "innerHTML" not in asset.text
