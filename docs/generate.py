@@ -1,7 +1,7 @@
 """Writes the reference from docstrings and catalogs: `python -m docs.generate`.
 
 Prose that no docstring holds lies in reference/algorithms/notes/NAME.md (one section for each heading that needs it)
-and in reference/notes/keys.toml (one sentence for each key of an experiment file). A test compares the committed pages
+and in bruit/keys.toml (one sentence for each key of an experiment file, which the pages show too). A test compares the committed pages
 with what is written here.
 """
 
@@ -13,6 +13,7 @@ import re
 import tomllib
 import typing
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -232,7 +233,7 @@ not repeated), `ideal` (for real numbers only), `published` (printed somewhere, 
 
 
 def experiment_file() -> str:
-    said = tomllib.loads((FOLDER / "notes" / "keys.toml").read_text())
+    said = tomllib.loads(files("bruit").joinpath("keys.toml").read_text(encoding="utf-8"))
     text = f"{HEADER}\n# Experiment file\n\n{said['intro']}\n\n## Top of the file\n\n"
     text += keys_table(config.ExperimentFile, "", said)
     for section, model in sections().items():
@@ -255,7 +256,7 @@ def keys_table(model: type[BaseModel], section: str, said: dict[str, Any]) -> st
             continue
         name = f"{section}.{key}" if section else key
         if name not in said["keys"]:
-            raise ValueError(f"notes/keys.toml does not explain the key {name!r}")
+            raise ValueError(f"bruit/keys.toml does not explain the key {name!r}")
         default = "required" if field.is_required() else "" if field.default is None else f"`{field.default}`"
         rows.append((f"`{key}`", default, said["keys"][name]))
     return table(("key", "default", "meaning"), rows)

@@ -28,17 +28,21 @@ from bruit.errors import BruitError, ConfigError
 from bruit.ui.form import check, form
 from bruit.ui.operator import operator_view
 from bruit.ui.runs import Runs
-from bruit.ui.what_if import FAMILIES, WhatIf, answer
+from bruit.ui.saved import Saved
+from bruit.ui.views import view_ahead
+from bruit.ui.what_if import FAMILIES, WhatIf, answer, experiment
 
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
           " base-uri 'none'; form-action 'none'; frame-ancestors 'none'")  # fmt: skip
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
            "Cross-Origin-Resource-Policy": "same-origin"}  # fmt: skip
 REPORT_POLICY = "frame-ancestors 'none'"  # the report carries its own, by the hashes of its script and style
-SCRIPTS = ("draw.js", "chart.js", "server.js", "runs.js", "form.js", "live.js", "index.js", "what_if.js", "peer.js")
+SCRIPTS = ("draw.js", "chart.js", "stages.js", "server.js", "runs.js", "form.js", "run.js", "index.js", "what_if.js",
+           "peer.js")  # fmt: skip
 LOOK = {"look.css": "text/css", "mark.svg": "image/svg+xml"}  # shared with the report
 COOKIE = "bruit-token"
 LARGEST = 2**20  # bytes of a request
+MOST_COMPARED = 12  # runs on one page
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 Next = Callable[[Request], Awaitable[Response]]
 
@@ -55,10 +59,12 @@ def create_app(folder: Path, site: Path | None = None, token: str | None = None,
 
     app = FastAPI(title="Bruit", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
     _guard(app, token, hosts)
+    app.add_exception_handler(404, _nowhere)
     _serve_pages(app, "index.html" if site is None else "peer.html")
     _serve_what_if(app)
     if site is None:
         _serve_runs(app, runs)
+        _serve_saved(app, runs, Saved())
         _serve_form(app)
     else:
         _serve_peer(app, site)
@@ -110,10 +116,15 @@ def _complaint(request: Request, words: str, code: int) -> Response:
     head = tag("head", Markup('<meta charset="utf-8">'), tag("title", "Bruit"),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
                Markup('<link rel="stylesheet" href="/assets/look.css"><link rel="icon" href="/assets/mark.svg">'))  # fmt: skip
-    back = tag("p", tag("a", "Back", href="/"))
+    back = tag("p", tag("a", "To the runs", href="/"), " or ", tag("a", "ask what if", href="/what-if"))
     bar = tag("header", brand(), class_="bar")
-    body = tag("body", bar, tag("main", tag("h1", "This cannot be shown"), tag("p", words), back))
+    body = tag("body", bar, tag("main", tag("h1", "There is no such page" if code == 404 else "This cannot be shown"), tag("p", words), back))
     return HTMLResponse(f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}", code)
+
+
+def _nowhere(request: Request, _: Exception) -> Response:
+    return _complaint(request, f"There is no page {request.url.path} here. Runs are listed on the first page; a run has the"
+                               " address /runs/NAME.", 404)  # fmt: skip
 
 
 def _serve_pages(app: FastAPI, first: str) -> None:
@@ -170,11 +181,48 @@ def _serve_runs(app: FastAPI, runs: Runs) -> None:
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
+
+def _serve_saved(app: FastAPI, runs: Runs, saved: Saved) -> None:
+    @app.get("/runs/{name}")
+    def page(name: str) -> HTMLResponse:
+        runs.state(name)  # an unknown run is told before a page is shown
+        return HTMLResponse(_asset("run.html"))
+
+    @app.get("/api/runs/{name}")
+    async def facts(name: str) -> dict[str, Any]:
+        state = runs.state(name)
+        if state != "saved":
+            return {"state": state, "experiment": runs.draft(name).read_text(encoding="utf-8")}
+        return {"state": state, **await run_in_threadpool(saved.facts, runs.path(name))}
+
+    @app.get("/api/runs/{name}/summary")
+    async def summary(name: str) -> dict[str, Any]:
+        return await run_in_threadpool(saved.summary, runs.path(name))
+
+    @app.get("/api/runs/{name}/view/{peer}")
+    async def view(name: str, peer: int) -> dict[str, Any]:
+        if runs.state(name) == "saved":
+            return await run_in_threadpool(saved.view, runs.path(name), peer)
+        return await run_in_threadpool(view_ahead, runs.draft(name), peer)
+
     @app.get("/runs/{name}/report")
     async def report(name: str) -> HTMLResponse:
-        path = runs.path(name)
-        text = await run_in_threadpool(_report, path)
-        return HTMLResponse(text, headers={"Content-Security-Policy": REPORT_POLICY})
+        return _as_report(await run_in_threadpool(_report, [runs.path(name)]))
+
+    @app.get("/compare")
+    async def compare(request: Request) -> HTMLResponse:
+        names = list(dict.fromkeys(request.query_params.getlist("run")))
+        if not 2 <= len(names) <= MOST_COMPARED:
+            raise ConfigError(f"2 to {MOST_COMPARED} runs are compared, found {len(names)}: choose them in the list")
+        return _as_report(await run_in_threadpool(_report, [runs.path(name) for name in names]))
+
+    @app.get("/runs/{name}/model.json")
+    def model(name: str) -> Response:
+        found = runs.path(name) / "model.json"
+        if not found.is_file():
+            raise ConfigError(f"the run {name} holds no model.json; run it again with this version of bruit")
+        return Response(found.read_bytes(), media_type="application/json",
+                        headers={"Content-Disposition": 'attachment; filename="model.json"'})  # fmt: skip
 
 
 def _serve_form(app: FastAPI) -> None:
@@ -198,6 +246,10 @@ def _serve_what_if(app: FastAPI) -> None:
     @app.get("/api/what-if")
     async def what_if(request: Request) -> dict[str, Any]:
         return await run_in_threadpool(answer, _asked(dict(request.query_params)))
+
+    @app.get("/api/what-if/experiment")
+    def as_experiment(request: Request) -> dict[str, str]:
+        return {"experiment": experiment(_asked(dict(request.query_params)))}
 
 
 def _serve_peer(app: FastAPI, site: Path) -> None:
@@ -245,8 +297,12 @@ def _asset(name: str) -> str:
     return files("bruit.ui").joinpath(name).read_text(encoding="utf-8")
 
 
-def _report(path: Path) -> str:
+def _report(paths: list[Path]) -> str:
     from bruit.dashboard import write_report
 
     with tempfile.TemporaryDirectory() as folder:
-        return write_report([path], Path(folder) / "report.html").read_text(encoding="utf-8")
+        return write_report(paths, Path(folder) / "report.html").read_text(encoding="utf-8")
+
+
+def _as_report(text: str) -> HTMLResponse:
+    return HTMLResponse(text, headers={"Content-Security-Policy": REPORT_POLICY})

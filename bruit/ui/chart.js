@@ -1,4 +1,4 @@
-/* Curves as SVG: a few lines over one axis, straight or in factors of ten. */
+/* Curves as SVG: a few lines over one axis, straight or in factors of ten, each with its name beside it. */
 
 import { number } from "/assets/server.js";
 
@@ -24,15 +24,27 @@ function ticks(low, high, factors) {
   return found;
 }
 
-/* series: [{name, points: [[x, y]], dots}]; factors: y in powers of ten, nothing below `floor` is drawn. */
-export function draw(target, { series, x, y, span, factors = false, floor = 1e-6, fromZero = false }) {
+/* Names at the right end, moved apart so that none covers another. */
+function label(target, names) {
+  names.sort((a, b) => a.at - b.at);
+  let last = -Infinity;
+  for (const one of names) {
+    last = Math.max(one.at, last + 15);
+    target.append(svg("text", { class: `say b${one.k}`, x: WIDTH - RIGHT, y: last - 6, "text-anchor": "end" }, one.name));
+  }
+}
+
+/* series: [{name, points: [[x, y]], dots}]; lines: [{name, value}], to compare with; factors: y in powers of ten, nothing
+   below `floor` is drawn. */
+export function draw(target, { series, lines = [], x, y, span, factors = false, floor = 1e-6, fromZero = false }) {
   const level = (value) => (factors ? Math.log10(value) : value);
   const shown = (value) => Number.isFinite(value) && (!factors || value >= floor);
   const points = series.flatMap((one) => one.points).filter(([, value]) => shown(value));
   target.replaceChildren();
   target.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   if (!points.length) return;
-  const across = points.map((point) => point[0]), up = points.map((point) => level(point[1]));
+  const across = points.map((point) => point[0]);
+  const up = [...points.map((point) => level(point[1])), ...lines.map((one) => level(one.value))];
   const [left, right] = span || [Math.min(...across), Math.max(...across)];
   let low = fromZero ? 0 : Math.min(...up), high = Math.max(...up);
   if (factors) { low = Math.floor(low + 1e-9); high = Math.max(low + 1, Math.ceil(high - 1e-9)); }
@@ -51,11 +63,19 @@ export function draw(target, { series, x, y, span, factors = false, floor = 1e-6
   target.append(svg("text", { class: "title", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, x));
   target.append(svg("text", { class: "title", x: 14, y: (TOP + HEIGHT - BOTTOM) / 2, "text-anchor": "middle",
     transform: `rotate(-90 14 ${(TOP + HEIGHT - BOTTOM) / 2})` }, y));
+  const names = [];
+  for (const one of lines) {
+    const at = py(level(one.value));
+    target.append(svg("line", { class: "line dashed s0", x1: LEFT, x2: WIDTH - RIGHT, y1: at, y2: at }));
+    names.push({ name: one.name, at, k: 0 });
+  }
   series.forEach((one, k) => {
     const drawn = one.points.filter(([, value]) => shown(value)).map(([at, value]) => [px(at), py(level(value))]);
     target.append(svg("polyline", { class: `line s${k + 1}`, points: drawn.map((point) => point.join(",")).join(" ") }));
     if (one.dots || drawn.length === 1) {
       drawn.forEach(([cx, cy]) => target.append(svg("circle", { class: `dot s${k + 1}`, cx, cy, r: 4 })));
     }
+    if (drawn.length && one.name) names.push({ name: one.name, at: drawn[drawn.length - 1][1], k: k + 1 });
   });
+  label(target, names);
 }

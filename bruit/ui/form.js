@@ -6,12 +6,12 @@ const TITLES = { top: "Who talks to whom, and how long", task: "What the peers h
   privacy: "Noise", engine: "Network" };
 const USUAL = new Set(["graph", "steps", "seed", "kind", "data", "split", "mechanism", "clip", "sigma", "epsilon", "delta", "components"]);
 const OPEN = new Set(["top", "task", "algorithm", "privacy"]);
-let schema = null, pending = 0;
+let schema = null, pending = 0, checks = 0;
 const inputs = new Map(); // "privacy.sigma" -> input
 
 function input(key, field) {
   const id = "field-" + key.replaceAll(".", "-");
-  const words = { id, "aria-describedby": id + "-wrong" };
+  const words = { id, "aria-describedby": (field.help ? id + "-help " : "") + id + "-wrong" };
   let made;
   const choices = field.kind === "boolean" ? ["true", "false"] : field.choices;
   if (choices) {
@@ -27,6 +27,7 @@ function input(key, field) {
   made.addEventListener("input", write);
   inputs.set(key, made);
   return element("div", { class: "field" }, element("label", { for: id }, field.name.replaceAll("_", " ")), made,
+    field.help ? element("p", { class: "help", id: id + "-help" }, field.help) : null,
     element("p", { class: "wrong", id: id + "-wrong" }));
 }
 
@@ -49,6 +50,7 @@ function parameters(name) {
   for (const key of [...inputs.keys()]) {
     if (key.startsWith("algorithm.") && key !== "algorithm.name") inputs.delete(key);
   }
+  byId("algorithm-about").textContent = schema.about[name] || "";
   byId("parameters").replaceChildren(...(schema.algorithms[name] || []).map((field) => input("algorithm." + field.name, field)));
 }
 
@@ -123,13 +125,16 @@ function tellProblems(problems) {
     }
     elsewhere.push((one.line ? `line ${one.line}: ` : "") + one.text);
   }
+  if (elsewhere.length) byId("change").open = true;
   byId("wrong").textContent = elsewhere.join("\n");
   byId("experiment").toggleAttribute("aria-invalid", elsewhere.length > 0);
 }
 
 async function check(refill) {
+  const mine = ++checks;
   try {
     const found = await post("/api/check", { experiment: byId("experiment").value });
+    if (mine !== checks) return found.problems.length === 0; // a later question is under way
     if (refill && Object.keys(found.values).length) fill(found.values);
     tellProblems(found.problems);
     return found.problems.length === 0;
@@ -152,11 +157,24 @@ export function fresh(taken) {
   byId("name").value = `${base}-${k}`;
 }
 
+/* An experiment that comes from elsewhere, to be looked at before it is started. */
+export async function offer(text, name, taken) {
+  byId("example").value = "";
+  byId("experiment").value = text;
+  byId("change").open = true;
+  await check(true);
+  const used = new Set(taken.map((one) => one.name)), base = name.replace(/[^A-Za-z0-9_.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 50) || "run";
+  let k = 1, free = base;
+  while (used.has(free)) free = `${base}-${++k}`;
+  byId("name").value = free;
+  byId("start").focus();
+}
+
 export async function makeForm(started, taken) {
   schema = await ask("/api/form");
   const named = { name: "name", kind: "string", choices: Object.keys(schema.algorithms), needed: true, default: null };
   const algorithm = section("algorithm", [named]);
-  algorithm.append(element("div", { class: "fields", id: "parameters" }));
+  algorithm.append(element("p", { class: "help", id: "algorithm-about" }), element("div", { class: "fields", id: "parameters" }));
   const privacy = section("privacy", schema.sections.privacy);
   const noisy = element("input", { type: "checkbox", id: "noisy", checked: true });
   privacy.querySelector("summary").after(element("p", {}, element("label", {}, noisy, " with noise")));
@@ -170,7 +188,7 @@ export async function makeForm(started, taken) {
   const load = () => {
     byId("experiment").value = schema.examples[example.value] || "";
     fresh(taken());
-    if (!example.value) { fill({ privacy: {} }); write(); tellProblems([]); } else check(true);
+    if (!example.value) { byId("change").open = true; fill({ privacy: {} }); write(); tellProblems([]); } else check(true);
   };
   example.addEventListener("change", load);
   noisy.addEventListener("change", () => { showNoise(); write(); });

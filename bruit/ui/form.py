@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 import tomllib
+from importlib.resources import files
 from typing import Any
 
 from bruit.config import ExperimentFile, parse
@@ -22,17 +24,25 @@ def form() -> dict[str, Any]:
     from bruit.config import bundled
     from bruit.graphs.names import families
 
-    schema = ExperimentFile.model_json_schema()
-    parts = {name: _fields(_section(schema, name)) for name in SECTIONS if name != "algorithm"}
+    schema, words = ExperimentFile.model_json_schema(), key_sentences()
+    parts = {name: _fields(_section(schema, name), words, name + ".") for name in SECTIONS if name != "algorithm"}
     top = _fields({"properties": {key: value for key, value in schema["properties"].items() if key not in SECTIONS},
-                   "required": schema.get("required", [])})  # fmt: skip
+                   "required": schema.get("required", [])}, words, "")  # fmt: skip
     kinds: dict[str, Any] = dict(catalog())
+    about = {name: (inspect.getdoc(inspect.getmodule(kind)) or "").split("\n")[0] for name, kind in kinds.items()}
     algorithms = {name: [_parameter(field) for field in dataclasses.fields(kind) if field.name != "schedule"]
                   for name, kind in kinds.items()}  # fmt: skip
     spread = {"name": "spread", "kind": "number", "choices": None, "needed": False, "default": 0.25}
     algorithms |= {name: [spread] for name in presets()}
     examples = {name: path.read_text(encoding="utf-8") for name, path in bundled().items()}
-    return {"top": top, "sections": parts, "algorithms": algorithms, "graphs": families(), "examples": examples}
+    return {"top": top, "sections": parts, "algorithms": algorithms, "about": about, "graphs": families(),
+            "examples": examples}  # fmt: skip
+
+
+def key_sentences() -> dict[str, str]:
+    """One sentence for every key of an experiment file, as plain text."""
+    found: dict[str, str] = tomllib.loads(files("bruit").joinpath("keys.toml").read_text(encoding="utf-8"))["keys"]
+    return {key: re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text).replace("`", "") for key, text in found.items()}
 
 
 def check(text: str) -> dict[str, Any]:
@@ -92,9 +102,10 @@ def _section(schema: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _fields(section: dict[str, Any]) -> list[dict[str, Any]]:
+def _fields(section: dict[str, Any], words: dict[str, str], prefix: str) -> list[dict[str, Any]]:
     needed = section.get("required", [])
-    return [_field(name, about, name in needed) for name, about in section["properties"].items()]
+    return [{**_field(name, about, name in needed), "help": words.get(prefix + name, "")}
+            for name, about in section["properties"].items()]  # fmt: skip
 
 
 def _field(name: str, about: dict[str, Any], needed: bool) -> dict[str, Any]:

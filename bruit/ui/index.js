@@ -1,27 +1,28 @@
-import { fresh, makeForm } from "/assets/form.js";
-import { follow, prepareLive } from "/assets/live.js";
-import { listRuns } from "/assets/runs.js";
-import { byId } from "/assets/server.js";
+/* The first page: start a run, and find one again. */
 
-let found = [];
+import { makeForm, offer } from "/assets/form.js";
+import { listRuns, prepareList } from "/assets/runs.js";
+import { ask, byId } from "/assets/server.js";
 
-async function refresh() {
-  found = await listRuns(watch);
+/* An experiment that another page sent here: a what-if question, or the file of an earlier run. */
+async function sentHere() {
+  const words = new URLSearchParams(location.search);
+  if (words.has("again")) {
+    const found = await ask(`/api/runs/${encodeURIComponent(words.get("again"))}`);
+    return { text: found.experiment, name: words.get("again") };
+  }
+  if (!words.has("family")) return null;
+  const found = await ask("/api/what-if/experiment?" + words);
+  return { text: found.experiment, name: "what-if-" + words.get("family") };
 }
 
-function watch(name) {
-  follow(name, async (_, event) => {
-    if (event.event === "failed") byId("wrong").textContent = event.reason;
-    await refresh();
-    fresh(found);
-  });
-  byId("live-title").focus();
+async function begin() {
+  prepareList();
+  const found = await listRuns();
+  byId("welcome").hidden = found.some((one) => one.state !== "broken");
+  await makeForm((name) => { location.assign("/runs/" + encodeURIComponent(name)); }, () => found);
+  const sent = await sentHere();
+  if (sent) await offer(sent.text, sent.name, found);
 }
 
-prepareLive();
-refresh().then(() => makeForm(async (name) => {
-  byId("wrong").textContent = "";
-  watch(name);
-  await refresh();
-}, () => found)).catch((error) => { byId("wrong").textContent = error.message; });
-byId("refresh").addEventListener("click", refresh);
+begin().catch((error) => { byId("wrong").textContent = error.message; });

@@ -20,6 +20,7 @@ from typing import Any
 
 from bruit.errors import ConfigError
 from bruit.ui.form import check
+from bruit.ui.saved import line
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 SUFFIX = ".run"
@@ -94,7 +95,20 @@ class Runs:
     def listing(self) -> list[dict[str, Any]]:
         """Runs that go on or ended without a folder, then every run folder; a broken one says so."""
         going = [{"name": one.name, "state": one.state} for one in self.live.values() if one.state != "done"]
-        return [*going, *(_about(entry) for entry in self._entries())]
+        return [*going, *(line(entry) for entry in self._entries())]
+
+    def state(self, name: str) -> str:
+        """Whether a run goes on, has ended without a folder, or is saved; an unknown one is refused."""
+        if name in self.live and self.live[name].state != "done":
+            return self.live[name].state
+        self.path(name)
+        return "saved"
+
+    def draft(self, name: str) -> Path:
+        """The experiment file of a run that was started here."""
+        if name not in self.live:
+            raise ConfigError(f"no run {name} was started here")
+        return Path(self._drafts.name) / f"{name}.toml"
 
     async def start(self, name: str, text: str) -> Live:
         """Check the experiment, write it down and start it in a process of its own."""
@@ -171,18 +185,3 @@ async def _read(one: Live) -> None:
     if not one.ended:
         reason = words[-1] if words else f"the run ended with code {one.process.returncode}"
         await one.add({"event": "failed", "reason": reason[:500]})
-
-
-def _about(folder: Path) -> dict[str, Any]:
-    """One line about a saved run, from its manifest alone."""
-    name = folder.stem
-    if name != name.encode("utf-8", "replace").decode():
-        shown = name.encode("utf-8", "replace").decode()
-        return {"name": shown, "state": "broken", "reason": "its name is not text; rename the folder"}
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        graph, algorithm = manifest["graph"], manifest["algorithm"]
-        return {"name": name, "state": "saved", "peers": int(graph["peers"]), "graph": str(graph["name"])[:200],
-                "algorithm": str(algorithm["name"])[:200], "steps": int(manifest["steps"])}  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {"name": name, "state": "broken", "reason": "its manifest is missing or cannot be read"}

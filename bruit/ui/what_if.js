@@ -1,7 +1,8 @@
-/* What if: every change asks the server again; only the latest answer is drawn. */
+/* What if: every change asks the server again; only the latest answer is drawn. The question is the page's address. */
 
 import { draw } from "/assets/chart.js";
 import { PeerMap, shadeOf } from "/assets/draw.js";
+import { drawStages } from "/assets/stages.js";
 import { ask, byId, element, number } from "/assets/server.js";
 
 const LOWEST = 0.01; // loss at the pale end of the palette
@@ -9,7 +10,6 @@ let observers = [0], shown = null, asked = null, waiting = 0, drawn = "";
 
 const value = (name) => Number(byId(name).value);
 const noise = () => (value("noise") <= -41 ? 0 : 10 ** (value("noise") / 20)); // 0, then factors from 0.01 to 100
-const delta = () => 10 ** value("delta");
 
 const map = new PeerMap(byId("map"), { point: tellPeer, choose: toggle });
 
@@ -53,8 +53,11 @@ async function question() {
   if (asked) asked.abort();
   const mine = new AbortController();
   asked = mine;
-  const words = new URLSearchParams({ family: byId("family").value, peers: value("peers"), steps: value("steps"), noise: noise(),
-    observers: observers.join(","), accelerated: byId("accelerated").checked ? 1 : 0, delta: delta() });
+  const words = new URLSearchParams({ family: byId("family").value, peers: value("peers"), steps: value("steps"), noise: Number(noise().toPrecision(4)),
+    observers: observers.join(","), accelerated: byId("accelerated").checked ? 1 : 0, delta: "1e" + value("delta") });
+  history.replaceState(null, "", "?" + words);
+  byId("experiment").href = "/?" + words;
+  byId("copied").textContent = "";
   const began = performance.now();
   try {
     const found = await ask("/api/what-if?" + words, { signal: mine.signal });
@@ -72,9 +75,13 @@ function show(found) {
   tellSliders();
   byId("peers-told").textContent = found.peers === value("peers") ? found.peers : `${found.peers} (the nearest this graph has)`;
   if (drawn !== found.graph) {
-    map.show(found.places, found.edges);
+    map.show(found.places, found.edges, found.picture);
+    byId("drawn-how").textContent = found.picture.sentence;
     drawn = found.graph;
   }
+  byId("accelerated").disabled = found.changing;
+  byId("stages-figure").hidden = !found.picture.stages;
+  if (found.picture.stages) drawStages(byId("stages"), found.picture.stages, found.observers[0]);
   map.color(found.losses.map((loss) => (loss === null ? null : shadeOf(loss, LOWEST, 1))), found.observers, found.computable);
   byId("sentence").textContent = found.sentence;
   const others = found.peers - found.observers.length;
@@ -83,11 +90,11 @@ function show(found) {
   byId("tile-worst").textContent = others ? number(worst.includes(null) ? null : Math.max(...worst)) : "none";
   byId("tile-error").textContent = number(found.error);
   byId("tile-local").textContent = number(found.error_of_local_dp);
-  draw(byId("distance-chart"), { x: "distance", y: "loss", factors: true, span: [0, Math.max(1, ...found.by_distance.map((row) => row.distance))], series: [
+  draw(byId("distance-chart"), { x: "distance in links", y: "loss in local-DP units", factors: true, span: [0, Math.max(1, ...found.by_distance.map((row) => row.distance))], series: [
     { name: "worst", dots: true, points: found.by_distance.map((row) => [row.distance, row.worst]) },
     { name: "mean", dots: true, points: found.by_distance.map((row) => [row.distance, row.mean]) }] });
   byId("distances").replaceChildren(...found.by_distance.map((row) => element("tr", {},
-    element("th", { scope: "row" }, row.distance), element("td", { class: "number" }, row.peers),
+    element("th", { scope: "row" }, row.distance < 0 ? "not reached" : row.distance), element("td", { class: "number" }, row.peers),
     element("td", { class: "number" }, number(row.mean)), element("td", { class: "number" }, number(row.worst)),
     element("td", { class: "number" }, number(row.epsilon)))));
 }
@@ -96,7 +103,29 @@ for (const name of ["peers", "steps", "noise", "delta"]) byId(name).addEventList
 for (const name of ["family", "accelerated"]) byId(name).addEventListener("change", change);
 byId("colluders").addEventListener("input", spread);
 byId("question").addEventListener("submit", (event) => event.preventDefault());
+/* The question in the address, if there is one; what it does not say stays as it is. */
+function restore() {
+  const words = new URLSearchParams(location.search);
+  const set = (name, text) => { if (text !== null && Number.isFinite(Number(text))) byId(name).value = String(text); };
+  if (words.has("family")) byId("family").value = words.get("family");
+  if (!byId("family").value) byId("family").selectedIndex = 0;
+  set("peers", words.get("peers"));
+  set("steps", words.get("steps"));
+  const size = Number(words.get("noise"));
+  if (words.has("noise") && size >= 0) set("noise", size === 0 ? -41 : Math.round(20 * Math.log10(size)));
+  if (words.has("delta") && Number(words.get("delta")) > 0) set("delta", Math.round(Math.log10(Number(words.get("delta")))));
+  byId("accelerated").checked = words.get("accelerated") === "1";
+  const who = (words.get("observers") || "").split(",").filter((part) => /^\d+$/.test(part)).map(Number);
+  if (who.length) observers = [...new Set(who)];
+  byId("colluders").value = String(observers.length);
+}
+
+byId("copy").addEventListener("click", async () => {
+  try { await navigator.clipboard.writeText(location.href); byId("copied").textContent = "copied"; }
+  catch { byId("copied").textContent = "copy it from the address bar"; }
+});
 ask("/api/families").then((families) => {
   byId("family").replaceChildren(...families.map((name) => element("option", { value: name }, name)));
+  restore();
   change();
 }).catch((error) => { byId("wrong").textContent = error.message; });

@@ -4,9 +4,10 @@
                    what is sent if values are single numbers (fp:FP-1)
     computable     peers whose values the observers could compute if nobody added noise (gossip:REC-1), exactly
     error^2        sigma^2 |P|_F^2 / n + spread |P - J|_2^2,   P = P_T(W), J the mean, spread = 1/4   (gossip:MUF-4)
+                   on a butterfly P is the product of the matrices of its rounds
 
 Values lie in [0, 1], so the noise multiplier is sigma. All from the graph alone: O(n^3 + T n^2), n <= 256; drawings and
-spectra are kept.
+spectra are kept. What was asked can be written as an experiment that runs.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from bruit.algorithms.averaging import Averaging
 from bruit.algorithms.chebyshev import Chebyshev
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
-from bruit.graphs import Graph, spectral_gap
+from bruit.graphs import Graph, GraphSequence, spectral_gap
 from bruit.graphs import graph as named
+from bruit.graphs.coordinates import coordinates, talking
 from bruit.planning.gossip import mixed_rounding
 from bruit.planning.precision import Planned
 from bruit.privacy.account import Charge
@@ -48,6 +50,7 @@ def _named(family: str, n: int) -> str:
         "random": f"er:{n},c=2", "regular": f"regular:{n},degree={even}",
         "geometric": f"geometric:{n},radius={reach:.3g}",
         "small-world": f"ws:{max(6, n)},k=4,p=0.1", "hubs": f"ba:{max(6, n)},m=3",
+        "butterfly": f"butterfly:{2 ** (n.bit_length() - 1)}",
     }  # fmt: skip
     if family not in names:
         raise ConfigError(f"there is no family {family!r}; choose {', '.join(names)}")
@@ -55,7 +58,7 @@ def _named(family: str, n: int) -> str:
 
 
 FAMILIES = ("torus", "ring", "path", "grid", "star", "complete", "hypercube", "exponential", "random", "regular",
-            "geometric", "small-world", "hubs")  # fmt: skip
+            "geometric", "small-world", "hubs", "butterfly")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,31 +83,50 @@ class WhatIf:
         if not 0 < self.delta < 1:
             raise PrivacyError(f"delta must lie strictly between 0 and 1, found {self.delta}; 1e-6 is the usual choice")
 
-    def graph(self) -> Graph:
+    def graph(self) -> Graph | GraphSequence:
         return _drawn(_named(self.family, self.peers))
 
 
 def answer(asked: WhatIf) -> dict[str, Any]:
     """All that the page draws, as plain data."""
     graph = asked.graph()
-    watching = sorted({v for v in asked.observers if 0 <= v < graph.n}) or [0]
-    charge = _charge(graph.name, tuple(watching), asked.steps).scaled(asked.noise)
-    if asked.noise:
-        charge = replace(charge, rounding=_rounding(graph, asked))
+    watching = tuple(sorted({v for v in asked.observers if 0 <= v < graph.n})) or (0,)
+    charge = _charged(graph, asked, watching)
     losses, epsilons = charge.loss, charge.epsilons(asked.delta)
-    away = np.min([graph.distances(v) for v in watching], axis=0)
+    links = _links(graph.name, asked.steps)
+    away = np.min([links.distances(v) for v in watching], axis=0)
     others = np.setdiff1d(np.arange(graph.n), watching)
-    known = list(_computable(graph.name, tuple(watching), asked.steps))
-    error = predicted_error(graph, asked)
+    known = list(_computable(graph.name, watching, asked.steps))
+    error, picture = predicted_error(graph, asked), _picture(graph.name, asked.steps)
     return {
-        "graph": graph.name, "peers": graph.n, "edges": graph.edges().tolist(),
-        "places": _places(graph.name), "observers": watching, "distances": away.tolist(),
+        "graph": graph.name, "peers": graph.n, "edges": links.edges().tolist(), "picture": picture,
+        "places": picture["places"], "observers": list(watching), "distances": away.tolist(),
         "losses": [None if v in watching else float(losses[v]) for v in range(graph.n)],
         "epsilons": [None if v in watching or math.isinf(epsilons[v]) else float(epsilons[v]) for v in range(graph.n)],
         "computable": known, "by_distance": _by_distance(losses, epsilons, away, others),
         "error": error, "error_of_local_dp": asked.noise / math.sqrt(graph.n), "delta": asked.delta, "level": "user",
-        "sentence": _sentence(asked, graph, watching, others, losses, epsilons, known, error),
+        "changing": not isinstance(graph, Graph),
+        "sentence": _sentence(asked, list(watching), others, losses, epsilons, known, error),
     }  # fmt: skip
+
+
+def experiment(asked: WhatIf) -> str:
+    """The same question as an experiment file: a private mean of values that are drawn."""
+    graph = asked.graph()
+    fast = asked.accelerated and isinstance(graph, Graph)
+    noise = f"\n[privacy]\nclip = 0.5  # values are cut to a range of length 1\nsigma = {asked.noise:.6g}\ndelta = {asked.delta:g}\n"
+    noise = noise if asked.noise else ""
+    return (f"# What if: {asked.family}, {graph.n} peers, {asked.steps} rounds, noise {asked.noise:g}\n"
+            f'graph = "{graph.name}"\nsteps = {asked.steps}\nseed = 0\n\n[task]\nkind = "mean"\n\n'
+            f'[algorithm]\nname = "{Chebyshev.name() if fast else Averaging.name()}"\n{noise}')  # fmt: skip
+
+
+def _charged(graph: Graph | GraphSequence, asked: WhatIf, watching: tuple[int, ...]) -> Charge:
+    """What the accountant charges for this noise. On a fixed graph dragging the noise asks for nothing new."""
+    if not isinstance(graph, Graph):
+        return _charge(graph.name, watching, asked.steps, asked.noise or 1.0).scaled(1.0 if asked.noise else 0.0)
+    charge = _charge(graph.name, watching, asked.steps, 1.0).scaled(asked.noise)
+    return replace(charge, rounding=_rounding(graph, asked)) if asked.noise else charge
 
 
 def _rounding(graph: Graph, asked: WhatIf) -> float:
@@ -115,8 +137,11 @@ def _rounding(graph: Graph, asked: WhatIf) -> float:
     return max(mixed_rounding(algorithm, graph, asked.steps, Planned(asked.noise, 1)) for algorithm in ways)
 
 
-def predicted_error(graph: Graph, asked: WhatIf) -> float:
+def predicted_error(graph: Graph | GraphSequence, asked: WhatIf) -> float:
     """Root mean square distance of a peer's estimate from the true mean: noise exactly, values at worst."""
+    if not isinstance(graph, Graph):
+        size, left = _mixed(graph.name, asked.steps)
+        return math.sqrt(asked.noise**2 * size / graph.n + SPREAD * left**2)
     from bruit.graphs.spectrum import chebyshev_gamma
 
     gap = spectral_gap(graph)
@@ -130,37 +155,49 @@ def predicted_error(graph: Graph, asked: WhatIf) -> float:
 
 
 @lru_cache(maxsize=64)
-def _drawn(name: str) -> Graph:
-    made = named(name)
-    if not isinstance(made, Graph):
-        raise ConfigError(f"{made.name} changes over time; what-if draws one fixed graph")
-    return made
+def _drawn(name: str) -> Graph | GraphSequence:
+    return named(name)
+
+
+@lru_cache(maxsize=64)
+def _links(name: str, steps: int) -> Graph:
+    """Who talks to whom, in some round if the graph changes."""
+    graph = _drawn(name)
+    return graph if isinstance(graph, Graph) else talking(graph, max(1, steps))
 
 
 @lru_cache(maxsize=64)
 def _eigenvalues(name: str) -> tuple[float, ...]:
     """Of the symmetric weights, in rising order."""
-    return tuple(np.linalg.eigvalsh(_drawn(name).weights.toarray()).tolist())
+    graph = _drawn(name)
+    return tuple(np.linalg.eigvalsh(graph.weights.toarray()).tolist()) if isinstance(graph, Graph) else ()
 
 
 @lru_cache(maxsize=64)
-def _places(name: str) -> list[list[float]]:
-    from bruit.dashboard.layout import places
-
-    found: list[list[float]] = places(_drawn(name)).round(4).tolist()
-    return found
+def _mixed(name: str, steps: int) -> tuple[float, float]:
+    """|P|_F^2 and |P - J|_2 of the product of so many rounds."""
+    graph = _drawn(name)
+    P = np.eye(graph.n)
+    for t in range(steps):
+        P = (graph if isinstance(graph, Graph) else graph.at(t)).weights @ P
+    return float((P**2).sum()), float(np.linalg.norm(P - 1 / graph.n, 2))
 
 
 @lru_cache(maxsize=64)
-def _charge(name: str, watching: tuple[int, ...], steps: int) -> Charge:
-    """What the accountant charges with noise multiplier 1, whatever the noise: dragging it asks for nothing new.
+def _picture(name: str, steps: int) -> dict[str, Any]:
+    graph = _drawn(name)
+    return coordinates(graph, None if isinstance(graph, Graph) else max(1, steps)).plain()
+
+
+@lru_cache(maxsize=64)
+def _charge(name: str, watching: tuple[int, ...], steps: int, noise: float) -> Charge:
+    """What the accountant charges with this noise multiplier.
 
     Accelerated gossip shows the same on one fixed graph (gossip:MUF-2)."""
     from bruit.experiment import rehearse
     from bruit.mechanisms import Gaussian
 
-    unit = Gaussian(clip=0.5, sigma=1.0)
-    return rehearse(Averaging(), _drawn(name), unit, steps).accountant().charge(watching)
+    return rehearse(Averaging(), _drawn(name), Gaussian(clip=0.5, sigma=noise), steps).accountant().charge(watching)
 
 
 @lru_cache(maxsize=64)
@@ -182,8 +219,8 @@ def _by_distance(losses: Array, epsilons: Array, away: Ints, others: Ints) -> li
     return rows
 
 
-def _sentence(asked: WhatIf, graph: Graph, watching: list[int], others: Ints, losses: Array, epsilons: Array,
-              known: list[int], error: float) -> str:  # fmt: skip
+def _sentence(asked: WhatIf, watching: list[int], others: Ints, losses: Array, epsilons: Array, known: list[int],
+              error: float) -> str:  # fmt: skip
     who = f"peer {watching[0]}" if len(watching) == 1 else f"these {len(watching)} peers together"
     without = f"Without noise {who} could compute the values of {len(known)} of {len(others)} others."
     if not len(others):

@@ -19,32 +19,21 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import BruitError
-from bruit.graphs import Graph, GraphSequence, from_edges
+from bruit.graphs.coordinates import coordinates, talking
+from bruit.ui.saved import DRAWN, plain
 from bruit.ui.timetable import Timetable
 
-DRAWN = 1000  # peers that are drawn, and whose losses are followed
 LINKS = 20_000  # that are drawn
 PATIENCE = 3.0  # seconds that rehearsals for the leaks may take together
-ROUNDS = 64  # of a changing graph whose links are drawn
-WATCHER = 0  # whose view is followed
+WATCHER = 0  # whose view is followed, until somebody asks for another
 
 
 def tell(event: str, **facts: Any) -> None:
     """One line for the page; numbers JSON does not know become null."""
-    print(json.dumps({"event": event, **{key: _plain(value) for key, value in facts.items()}}), flush=True)
+    print(json.dumps({"event": event, **plain(facts)}), flush=True)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def leaks_ahead(built: Any, delta: float) -> dict[int, list[float]]:
+def leaks_ahead(built: Any, delta: float, watcher: int = WATCHER) -> dict[int, list[float]]:
     """Epsilon of every peer in the watcher's view, by step: of the same protocol, without data, ended at that step.
 
     A view only grows, so what holds for a later one holds now: in the middle of a round of consensus, say. Steps that
@@ -55,20 +44,20 @@ def leaks_ahead(built: Any, delta: float) -> dict[int, list[float]]:
         return {}
     found: dict[int, list[float]] = {}
     least = np.full(built.graph.n, np.inf)
-    for step, learned in sorted(_rehearsed(built, delta).items(), reverse=True):
+    for step, learned in sorted(_rehearsed(built, delta, watcher).items(), reverse=True):
         least = np.fmin(least, learned)
-        found[step] = [math.nan if v == WATCHER else float(x) for v, x in enumerate(least)]
+        found[step] = [math.nan if v == watcher else float(x) for v, x in enumerate(least)]
     return found
 
 
-def _rehearsed(built: Any, delta: float) -> dict[int, Array]:
+def _rehearsed(built: Any, delta: float, watcher: int) -> dict[int, Array]:
     """What the watcher would learn in runs of 1, 2, 4 ... steps; then, coarse to fine, of as many as time allows."""
     from bruit.experiment import rehearse
 
     def learned(step: int) -> Array:
         so_far = rehearse(built.algorithm, built.graph, built.privacy, step, built.file.seed, built.task.width)
         so_far.constants = built.task.constants()  # theorems ask how smooth these losses are, not how blank ones are
-        return so_far.accountant().learned(WATCHER, delta)
+        return so_far.accountant().learned(watcher, delta)
 
     told = {1: learned(1)}
     began, step, cost = time.monotonic(), 1, 0.0  # compiled code is loaded by now
@@ -116,26 +105,16 @@ class Counted:
             tell("accounting", done=done, of=total)
 
 
-def links(graph: Graph | GraphSequence, steps: int) -> Graph:
-    """Who talks to whom: the graph, or all links of the first rounds of one that changes."""
-    if isinstance(graph, Graph):
-        return graph
-    rounds = range(max(1, min(steps, graph.period or ROUNDS, ROUNDS)))
-    return from_edges(graph.n, np.unique(np.concatenate([graph.at(t).edges() for t in rounds]), axis=0),
-                      name=graph.name)  # fmt: skip
-
-
 def begin(built: Any, delta: float) -> None:
     """What there is to draw."""
-    from bruit.dashboard.layout import places
-
     n = built.graph.n
-    shown = links(built.graph, built.steps) if n <= DRAWN else None
+    shown = talking(built.graph, built.steps) if n <= DRAWN else None
+    picture = None if shown is None else coordinates(built.graph, built.steps).plain()
     few = shown is not None and shown.edge_count <= LINKS
     tell("begin", peers=n, graph=built.graph.name, steps=built.steps, unit=built.algorithm.schedule.unit,
          algorithm=built.algorithm.name(), noise=None if built.privacy is None else built.privacy.sigma, delta=delta,
          level="user" if built.privacy is None else built.privacy.level,
-         places=None if shown is None else places(shown).round(4).tolist(),
+         picture=picture, places=None if picture is None else picture["places"],
          edges=shown.edges().tolist() if shown is not None and few else None)  # fmt: skip
 
 
