@@ -109,7 +109,8 @@ def _complaint(request: Request, words: str, code: int) -> Response:
         return JSONResponse({"error": words}, code)
     head = tag("head", Markup('<meta charset="utf-8">'), tag("title", "Bruit"),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-               Markup('<link rel="stylesheet" href="/assets/look.css"><link rel="icon" href="/assets/mark.svg">'))  # fmt: skip
+               Markup('<link rel="stylesheet" href="/assets/look.css">'),
+               Markup('<link rel="icon" href="/assets/mark.svg">'))  # fmt: skip
     back = tag("p", tag("a", "Back", href="/"))
     bar = tag("header", brand(), class_="bar")
     body = tag("body", bar, tag("main", tag("h1", "This cannot be shown"), tag("p", words), back))

@@ -48,6 +48,7 @@ export class PeerMap {
   clear() {
     this.places = [];
     this.edges = [];
+    this.picture = { aspect: null, edges: [], stubs: [] };
     this.shades = [];
     this.rings = new Set();
     this.watchers = new Set();
@@ -56,10 +57,13 @@ export class PeerMap {
     this.drawing = false;
   }
 
-  show(places, edges) {
+  /* `picture`, if there is one, is what bruit.graphs.coordinates says of how to draw: the shape of the box, which links are
+     lines, and the short ends of those that go around. Messages travel along all `edges`. */
+  show(places, edges, picture = null) {
     this.clear();
     this.places = places;
     this.edges = edges || [];
+    this.picture = picture || { aspect: null, edges: this.edges, stubs: [] };
     this.shades = places.map(() => null);
     this.refit();
   }
@@ -96,18 +100,28 @@ export class PeerMap {
     this.theme = theme();
     this.radius = Math.max(2.5 * ratio, Math.min(11 * ratio, 0.28 * Math.sqrt(
       (this.size[0] * this.size[1]) / Math.max(1, this.places.length)) * 0.6));
-    this.spots = this.places.map(([x, y]) => [
-      this.size[0] * (MARGIN + (1 - 2 * MARGIN) * x), this.size[1] * (MARGIN + (1 - 2 * MARGIN) * y)]);
+    const free = this.size.map((side) => side - 2 * MARGIN * Math.min(...this.size)), aspect = this.picture.aspect || free[0] / free[1];
+    const wide = Math.min(free[0], free[1] * aspect), box = [wide, wide / aspect];
+    const at = ([x, y]) => [this.size[0] / 2 + box[0] * (x - 0.5), this.size[1] / 2 + box[1] * (y - 0.5)];
+    this.spots = this.places.map(at);
     this.backdrop.width = this.size[0];
     this.backdrop.height = this.size[1];
     const context = this.backdrop.getContext("2d");
     context.strokeStyle = this.theme.faint;
-    context.globalAlpha = this.edges.length > 2000 ? 0.12 : this.edges.length > 500 ? 0.22 : 0.45;
+    const lines = this.picture.edges;
+    context.globalAlpha = lines.length > 2000 ? 0.12 : lines.length > 300 ? 0.25 : 0.6;
     context.lineWidth = ratio;
     context.beginPath();
-    for (const [a, b] of this.edges) {
+    for (const [a, b] of lines) {
       context.moveTo(...this.spots[a]);
       context.lineTo(...this.spots[b]);
+    }
+    context.stroke();
+    context.globalAlpha = 0.45;
+    context.beginPath();
+    for (const [from, to] of this.picture.stubs) {
+      context.moveTo(...at(from));
+      context.lineTo(...at(to));
     }
     context.stroke();
     this.redraw();

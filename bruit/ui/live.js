@@ -28,7 +28,7 @@ function begin(event) {
   const noise = event.noise === null ? "without noise" : `noise ${number(event.noise)}`;
   byId("live-about").textContent = `${event.algorithm} on ${event.graph}, ${event.peers} peers, ${event.steps} ${event.unit}, ${noise}.`;
   if (drawn) {
-    map.show(event.places, event.edges);
+    map.show(event.places, event.edges, event.picture);
     map.color(event.places.map(() => null), [run.watcher]);
   }
   byId("curves").replaceChildren();

@@ -72,7 +72,7 @@ function show(found) {
   tellSliders();
   byId("peers-told").textContent = found.peers === value("peers") ? found.peers : `${found.peers} (the nearest this graph has)`;
   if (drawn !== found.graph) {
-    map.show(found.places, found.edges);
+    map.show(found.places, found.edges, found.picture);
     drawn = found.graph;
   }
   map.color(found.losses.map((loss) => (loss === null ? null : shadeOf(loss, LOWEST, 1))), found.observers, found.computable);

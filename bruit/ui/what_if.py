@@ -24,6 +24,7 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.graphs import graph as named
+from bruit.graphs.coordinates import coordinates
 from bruit.planning.gossip import mixed_rounding
 from bruit.planning.precision import Planned
 from bruit.privacy.account import Charge
@@ -98,7 +99,8 @@ def answer(asked: WhatIf) -> dict[str, Any]:
     error = predicted_error(graph, asked)
     return {
         "graph": graph.name, "peers": graph.n, "edges": graph.edges().tolist(),
-        "places": _places(graph.name), "observers": watching, "distances": away.tolist(),
+        "picture": _picture(graph.name), "places": _picture(graph.name)["places"], "observers": watching,
+        "distances": away.tolist(),
         "losses": [None if v in watching else float(losses[v]) for v in range(graph.n)],
         "epsilons": [None if v in watching or math.isinf(epsilons[v]) else float(epsilons[v]) for v in range(graph.n)],
         "computable": known, "by_distance": _by_distance(losses, epsilons, away, others),
@@ -144,11 +146,8 @@ def _eigenvalues(name: str) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=64)
-def _places(name: str) -> list[list[float]]:
-    from bruit.dashboard.layout import places
-
-    found: list[list[float]] = places(_drawn(name)).round(4).tolist()
-    return found
+def _picture(name: str) -> dict[str, Any]:
+    return coordinates(_drawn(name)).plain()
 
 
 @lru_cache(maxsize=64)

@@ -19,13 +19,12 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import BruitError
-from bruit.graphs import Graph, GraphSequence, from_edges
+from bruit.graphs.coordinates import coordinates, talking
 from bruit.ui.timetable import Timetable
 
 DRAWN = 1000  # peers that are drawn, and whose losses are followed
 LINKS = 20_000  # that are drawn
 PATIENCE = 3.0  # seconds that rehearsals for the leaks may take together
-ROUNDS = 64  # of a changing graph whose links are drawn
 WATCHER = 0  # whose view is followed
 
 
@@ -116,26 +115,16 @@ class Counted:
             tell("accounting", done=done, of=total)
 
 
-def links(graph: Graph | GraphSequence, steps: int) -> Graph:
-    """Who talks to whom: the graph, or all links of the first rounds of one that changes."""
-    if isinstance(graph, Graph):
-        return graph
-    rounds = range(max(1, min(steps, graph.period or ROUNDS, ROUNDS)))
-    return from_edges(graph.n, np.unique(np.concatenate([graph.at(t).edges() for t in rounds]), axis=0),
-                      name=graph.name)  # fmt: skip
-
-
 def begin(built: Any, delta: float) -> None:
     """What there is to draw."""
-    from bruit.dashboard.layout import places
-
     n = built.graph.n
-    shown = links(built.graph, built.steps) if n <= DRAWN else None
+    shown = talking(built.graph, built.steps) if n <= DRAWN else None
+    picture = None if shown is None else coordinates(built.graph, built.steps).plain()
     few = shown is not None and shown.edge_count <= LINKS
     tell("begin", peers=n, graph=built.graph.name, steps=built.steps, unit=built.algorithm.schedule.unit,
          algorithm=built.algorithm.name(), noise=None if built.privacy is None else built.privacy.sigma, delta=delta,
          level="user" if built.privacy is None else built.privacy.level,
-         places=None if shown is None else places(shown).round(4).tolist(),
+         picture=picture, places=None if picture is None else picture["places"],
          edges=shown.edges().tolist() if shown is not None and few else None)  # fmt: skip
 
 
