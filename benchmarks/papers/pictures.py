@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bruit.dashboard.layout import places
 
 from benchmarks.papers import walk_distance
 from benchmarks.papers.walk_maps import Map, walk_map
 from bruit.arrays import Array
-from bruit.dashboard.layout import places
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, hypercube, southern_women
 

@@ -44,16 +44,17 @@ class Axis:
         return [tick for tick in found if tick == round(tick)] if self.whole else found
 
 
-def axis(values: Array, start: float, stop: float, log: bool = False, whole: bool = False) -> Axis:
-    """An axis that holds all finite numbers (all positive ones when logarithmic), with a little air."""
+def axis(values: Array, start: float, stop: float, log: bool = False, whole: bool = False, air: bool = True) -> Axis:
+    """An axis that holds all finite numbers (all positive ones when logarithmic), with a little air if wanted."""
     finite = np.asarray(values, np.float64)
     finite = finite[np.isfinite(finite) & ((finite > 0) | (not log))]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (1.0, 2.0)
     if log:
-        air = max((high / low) ** 0.06, 1.1)
-        return Axis(low / air, high * air, start, stop, True, whole)
-    air = 0.06 * (high - low) or max(abs(high) * 0.1, 0.5)
-    return Axis(low - air, high + air, start, stop, False, whole)
+        factor = max((high / low) ** 0.06, 1.1) if air or high == low else 1.0
+        return Axis(low / factor, high * factor, start, stop, True, whole)
+    more = 0.06 * (high - low) if air else 0.0
+    more = max(abs(high) * 0.1, 0.5) if high == low else more
+    return Axis(low - more, high + more, start, stop, False, whole)
 
 
 def _round_steps(low: float, high: float) -> list[float]:

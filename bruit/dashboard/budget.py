@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bruit.arrays import Array
-from bruit.dashboard.charts import Chart, Line, draw
-from bruit.dashboard.markup import Markup, figure, number, numbers_behind, section, tag
+from bruit.dashboard.charts import Chart, Line, draw_both
+from bruit.dashboard.markup import Markup, found_figure, number, numbers_behind, section, tag
 from bruit.dashboard.numbers import Spending, spending
 from bruit.dashboard.story import Story
 from bruit.errors import BruitError
@@ -21,13 +21,14 @@ def budget_chart(story: Story, found: Spending) -> Chart:
     some = np.unique(np.linspace(0, distinct.shape[1] - 1, min(CURVES, distinct.shape[1])).astype(int))
     single = [distinct[:, k] for k in some] if distinct.shape[1] > 2 else []
     lines = [Line("one peer", clock, _from_zero(spent), 0, step=True, thin=True) for spent in single]
-    lines.append(Line("the peer that spent most", clock, _from_zero(columns.column("most")), 2, step=True))
+    lines.append(Line("the peer that spent most", clock, _from_zero(columns.column("most")), 2, step=True, end="most"))
     if distinct.shape[1] > 1:
-        lines.append(Line("median peer", clock, _from_zero(columns.column("median")), 1, step=True, dashed=True))
+        lines.append(Line("median peer", clock, _from_zero(columns.column("median")), 1, step=True, dashed=True,
+                          end="median"))  # fmt: skip
     unit = story.run.algorithm.schedule.unit
     end = number(float(columns.column("most")[-1]))
-    return Chart(f"Epsilon spent over {unit}: {end} at the end", unit, f"epsilon (delta {story.delta:g})", lines,
-                 whole_x=True)  # fmt: skip
+    spent = f"epsilon spent (delta {story.delta:g}, {story.summary.level} level)"
+    return Chart(f"Epsilon spent over {unit}: {end} at the end", unit, spent, lines, whole_x=True)
 
 
 def _from_zero(spent: Array) -> Array:
@@ -41,14 +42,17 @@ def budget(story: Story) -> Markup:
     try:
         found = spending(story)
     except BruitError as error:
-        return section("budget", title, tag("p", f"Not shown: {error}"))
+        return section("budget", title, tag("p", f"Not shown: {error}"), half=True)
     if not len(found.moments):
-        return section("budget", title, tag("p", "No peer released anything: nothing was spent."))
+        return section("budget", title, tag("p", "No peer released anything: nothing was spent."), half=True)
     words = ("What each peer has spent against everybody at once (local DP, the sum of its ledger's lines). A single"
              " observer sees less: that is the rest of this page.")  # fmt: skip
     columns = found.columns()
     if np.isinf(columns.column("most")).all():
         drawn = tag("p", "Some peer read its data without noise: its epsilon is infinite from the first moment.")
     else:
-        drawn = tag("div", figure(words, draw(budget_chart(story, found))), class_="figures")
-    return section("budget", title, drawn, numbers_behind(columns.names, columns.rows, "epsilon spent by the clock"))
+        end = number(float(columns.column("most")[-1]))
+        finding = f"Whoever saw everything could have learned epsilon {end}"
+        drawn = found_figure(finding, draw_both(budget_chart(story, found)), words, story.source)
+    return section("budget", title, drawn, numbers_behind(columns.names, columns.rows, "epsilon spent by the clock"),
+                   half=True)  # fmt: skip

@@ -1,9 +1,12 @@
-"""Figures as inline SVG: lines, bands and points on two axes. Colors are classes, so light, dark and paper differ."""
+"""Figures as inline SVG: lines, bands and points on two axes. Colors are classes, so light, dark and paper differ.
+
+Lines carry their own names at their ends where they have one to say; otherwise a legend tells them apart.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,14 +14,30 @@ from bruit.arrays import Array
 from bruit.dashboard.axes import Axis, axis
 from bruit.dashboard.markup import Markup, join, number, tag
 
-WIDTH, HEIGHT = 440, 270
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 44
 COLORS = 6
+LETTER = 8.3  # width of a letter of the largest type that figures use, on phones
+MOST_PLACES = 500  # of a curve; of more, evenly chosen ones
+
+
+@dataclass(frozen=True)
+class Box:
+    """The size of a figure and of its margins; `one_line`: name and number stand side by side at the end of a line."""
+
+    width: int = 440
+    height: int = 286
+    left: int = 52
+    right: int = 14
+    top: int = 34
+    bottom: int = 46
+    one_line: bool = False
+
+
+NARROW, HALF, BROAD = Box(), Box(width=620, height=320), Box(width=860, height=430, one_line=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One curve; color 0 is ink, 1 to 6 are those of the legend."""
+    """One curve; color 0 is ink, 1 to 6 are those of the legend. `end` is what its end says beside its last number."""
 
     name: str
     x: Array
@@ -27,6 +46,7 @@ class Line:
     dashed: bool = False
     step: bool = False
     thin: bool = False
+    end: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,45 +84,68 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     whole_x: bool = False
+    ends: Sequence[Line] = field(init=False)
 
-    def axes(self) -> tuple[Axis, Axis]:
+    def __post_init__(self) -> None:
+        finite = [line for line in self.lines if line.end and np.isfinite(line.x).any() and np.isfinite(line.y).any()]
+        object.__setattr__(self, "ends", finite)
+
+    def axes(self, box: Box = NARROW) -> tuple[Axis, Axis]:
         xs = [line.x for line in self.lines] + [band.x for band in self.bands] + [np.array([p.x for p in self.points])]
         ys = [line.y for line in self.lines] + [np.concatenate([b.low, b.high]) for b in self.bands]
         ys.append(np.array([point.y for point in self.points]))
-        return (axis(np.concatenate(xs), LEFT, WIDTH - RIGHT, self.log_x, self.whole_x),
-                axis(np.concatenate(ys), HEIGHT - BOTTOM, TOP, self.log_y))  # fmt: skip
+        return (axis(np.concatenate(xs), box.left, box.width - self.margin(box), self.log_x, self.whole_x,
+                     air=not (self.lines or self.bands)),
+                axis(np.concatenate(ys), box.height - box.bottom, box.top, self.log_y))  # fmt: skip
+
+    def margin(self, box: Box) -> float:
+        """Room at the right for what the ends of lines say."""
+        said = [f"{line.end} {_last(line)}" if box.one_line else max(line.end, _last(line), key=len)
+                for line in self.ends]  # fmt: skip
+        return min(0.4 * box.width, 12 + LETTER * max(map(len, said))) if said else box.right
 
 
-def draw(chart: Chart) -> Markup:
-    """The figure and its legend."""
-    x, y = chart.axes()
-    inside = [_frame(x, y, chart.x_title, chart.y_title)]
+def draw(chart: Chart, box: Box = NARROW) -> Markup:
+    """The figure, and its legend if its lines do not name themselves."""
+    x, y = chart.axes(box)
+    inside = [_frame(x, y, chart, box)]
     inside += [_band(band, x, y) for band in chart.bands]
     inside += [_line(line, x, y) for line in chart.lines]
     inside += [_point(point, x, y) for point in chart.points]
-    whole = tag("svg", *inside, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", aria_label=chart.label, class_="chart")
+    inside.append(_ends(chart, x, y, box))
+    whole = tag("svg", *inside, viewBox=f"0 0 {box.width} {box.height}", role="img", aria_label=chart.label,
+                class_="chart")  # fmt: skip
     return join([whole, _legend(chart)])
 
 
-def _frame(x: Axis, y: Axis, x_title: str, y_title: str) -> Markup:
-    parts = []
+def draw_both(chart: Chart, box: Box = HALF) -> Markup:
+    """The same figure twice, for wide and for narrow screens; one of them is shown."""
+    return join([tag("div", draw(chart, box), class_="if-wide"), tag("div", draw(chart), class_="if-narrow")])
+
+
+def _last(line: Line) -> str:
+    return number(float(line.y[np.isfinite(line.y)][-1]))
+
+
+def _frame(x: Axis, y: Axis, chart: Chart, box: Box) -> Markup:
+    parts, foot, right = [], box.height - box.bottom, x.stop
     for tick, place in zip(y.ticks(), y.at(np.array(y.ticks())).tolist(), strict=True):
-        parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=f"{place:.1f}", y2=f"{place:.1f}", class_="grid"))
-        parts.append(tag("text", number(tick), x=LEFT - 6, y=f"{place + 4:.1f}", text_anchor="end"))
+        parts.append(tag("line", x1=box.left, x2=f"{right:.1f}", y1=f"{place:.1f}", y2=f"{place:.1f}", class_="grid"))
+        parts.append(tag("text", number(tick), x=box.left - 7, y=f"{place + 4:.1f}", text_anchor="end"))
     for tick, place in zip(x.ticks(), x.at(np.array(x.ticks())).tolist(), strict=True):
-        parts.append(tag("text", number(tick), x=f"{place:.1f}", y=HEIGHT - BOTTOM + 17, text_anchor="middle"))
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=HEIGHT - BOTTOM, y2=HEIGHT - BOTTOM, class_="axis"))
-    parts.append(tag("text", x_title, x=middle, y=HEIGHT - 8, text_anchor="middle", class_="title"))
-    place = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(tag("text", y_title, transform=f"rotate(-90 13 {place:g})", x=13, y=f"{place:g}",
-                     text_anchor="middle", class_="title"))  # fmt: skip
+        parts.append(tag("line", x1=f"{place:.1f}", x2=f"{place:.1f}", y1=foot, y2=foot + 4, class_="axis"))
+        parts.append(tag("text", number(tick), x=f"{place:.1f}", y=foot + 19, text_anchor="middle"))
+    parts.append(tag("line", x1=box.left, x2=f"{right:.1f}", y1=foot, y2=foot, class_="axis"))
+    middle = (box.left + right) / 2
+    parts.append(tag("text", chart.x_title, x=f"{middle:.1f}", y=box.height - 7, text_anchor="middle", class_="title"))
+    parts.append(tag("text", chart.y_title, x=2, y=15, class_="title"))
     return tag("g", *parts, aria_hidden="true")
 
 
 def _places(x: Array, y: Array, across: Axis, up: Axis) -> list[tuple[float, float]]:
-    finite = np.isfinite(x) & np.isfinite(y)
-    return list(zip(across.at(x[finite]).tolist(), up.at(y[finite]).tolist(), strict=True))
+    finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    some = finite[np.unique(np.linspace(0, len(finite) - 1, min(len(finite), MOST_PLACES)).astype(int))]
+    return list(zip(across.at(x[some]).tolist(), up.at(y[some]).tolist(), strict=True))
 
 
 def _line(line: Line, x: Axis, y: Axis) -> Markup:
@@ -118,6 +161,31 @@ def _line(line: Line, x: Axis, y: Axis) -> Markup:
         return drawing
     return tag("circle", tag("title", line.name), cx=f"{places[0][0]:.1f}", cy=f"{places[0][1]:.1f}", r=4,
                class_=f"dot s{line.color}")  # fmt: skip
+
+
+def _ends(chart: Chart, x: Axis, y: Axis, box: Box) -> Markup:
+    """What lines say at their ends, moved apart where they would overlap."""
+    if not chart.ends:
+        return Markup("")
+    high = 17.0 if box.one_line else 31.0
+    wanted = np.array([_places(line.x, line.y, x, y)[-1][1] for line in chart.ends])
+    order = np.argsort(wanted, kind="stable")
+    place = wanted[order]
+    for k in range(1, len(place)):
+        place[k] = max(place[k], place[k - 1] + high)
+    place -= max(0.0, place[-1] - (box.height - box.bottom - (0 if box.one_line else 8)))
+    for k in range(len(place) - 2, -1, -1):
+        place[k] = min(place[k], place[k + 1] - high)
+    said, across = [], f"{x.stop + 8:.1f}"
+    for k, at in zip(order.tolist(), place.tolist(), strict=True):
+        line = chart.ends[k]
+        kind = f"say s{line.color}"
+        if box.one_line:
+            said.append(tag("text", f"{line.end} {_last(line)}", x=across, y=f"{at + 4:.1f}", class_=kind))
+        else:
+            said.append(tag("text", tag("tspan", line.end, x=across, y=f"{at - 3:.1f}"),
+                            tag("tspan", _last(line), x=across, y=f"{at + 12:.1f}"), class_=kind))  # fmt: skip
+    return tag("g", *said, aria_hidden="true")
 
 
 def _band(band: Band, x: Axis, y: Axis) -> Markup:
@@ -136,8 +204,8 @@ def _point(point: Point, x: Axis, y: Axis) -> Markup:
 
 
 def _legend(chart: Chart) -> Markup:
-    shown = [(band.name, f"swatch wide-swatch b{band.color}") for band in chart.bands if band.name]
+    shown = [(band.name, f"swatch wide-swatch b{band.color}") for band in chart.bands if not chart.ends]
     shown += [(line.name, f"swatch b{line.color}" + (" dashed" if line.dashed else ""))
-              for line in chart.lines if line.name and not line.thin]  # fmt: skip
+              for line in chart.lines if line.name and not line.thin and not line.end]  # fmt: skip
     items = [tag("li", tag("span", class_=kind, aria_hidden="true"), name) for name, kind in shown]
     return tag("ul", *items, class_="legend") if items else Markup("")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bruit.communication import communication as measured
-from bruit.dashboard.charts import Chart, Line, draw
-from bruit.dashboard.markup import Markup, figure, numbers_behind, section, tag
+from bruit.dashboard.charts import Chart, Line, draw_both
+from bruit.dashboard.markup import Markup, found_figure, numbers_behind, section, tag
 from bruit.dashboard.story import Story
 
 
@@ -22,7 +22,7 @@ def communication(story: Story) -> Markup:
     central = [(peer, float(katz), float(seen)) for peer, (katz, seen) in
                enumerate(zip(found.katz, found.learned, strict=True))]  # fmt: skip
     return section("communication", "Loss and communication", *(tag("p", text) for text in found.sentences()),
-                   tag("div", figure(words, draw(chart)), class_="figures"),
+                   tag("div", found_figure(label, draw_both(chart), words, story.source), class_="figures"),
                    numbers_behind(("pairs", "communicability", "mean loss"), rows, "loss by communicability"),
                    numbers_behind(("peer", "Katz centrality", "mean loss in its view"), central,
                                   "loss by centrality"))  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bruit.dashboard.charts import Band, Chart, Line, draw
-from bruit.dashboard.markup import Markup, figure, number, numbers_behind, section, tag
+from bruit.dashboard.charts import Band, Chart, Line, draw_both
+from bruit.dashboard.markup import Markup, found_figure, number, numbers_behind, section, tag
 from bruit.dashboard.numbers import SEARCHES, Columns
 from bruit.dashboard.numbers import distance as measured
 from bruit.dashboard.story import Story
@@ -20,8 +20,9 @@ def distance_chart(found: Columns) -> Chart:
     label = (f"Loss by distance: mean {number(float(mean[0]))} at {int(hops[0])} hop,"
              f" {number(float(mean[-1]))} at {int(hops[-1])}")  # fmt: skip
     band = Band("least to largest", hops, np.maximum(least, floor), largest, 1)
-    return Chart(label, "hops between the two peers", "loss (one local release = 1)", [Line("mean", hops, mean, 1)],
-                 [band], log_y=log, whole_x=True)  # fmt: skip
+    lines = [Line("mean", hops, mean, 1, end="mean"), Line("largest", hops, largest, 2, dashed=True, end="largest")]
+    return Chart(label, "hops between the two peers", "loss (one local release = 1)", lines, [band], log_y=log,
+                 whole_x=True)  # fmt: skip
 
 
 def distance(story: Story) -> Markup:
@@ -29,12 +30,26 @@ def distance(story: Story) -> Markup:
     title = "Loss and distance"
     found = measured(story)
     if not found.rows or all(row[0] < 0 for row in found.rows):
-        return section("distance", title, tag("p", story.reason or "There are no two peers with a path between them."))
+        return section("distance", title, tag("p", story.reason or "There are no two peers with a path between them."),
+                       half=True)  # fmt: skip
     words = "How much one peer could have learned about another, by the number of hops between them."
+    words += " The shade goes from the least to the largest loss."
     if story.run.n > SEARCHES:
         words += f" Measured for {SEARCHES} of {story.run.n} observers."
     rows = [("no path" if row[0] < 0 else row[0], *row[1:]) for row in found.rows]
-    drawn = figure(words, draw(distance_chart(found)))
+    drawn = found_figure(_finding(found), draw_both(distance_chart(found)), words, story.source)
     names = ("hops", "pairs", "least loss", "mean loss", "largest loss", f"its epsilon, delta {story.delta:g}")
-    return section("distance", title, tag("div", drawn, class_="figures"),
-                   numbers_behind(names, rows, "loss by distance"))  # fmt: skip
+    return section("distance", title, drawn, numbers_behind(names, rows, "loss by distance"), half=True)
+
+
+def _finding(found: Columns) -> str:
+    near = [row for row in found.rows if row[0] >= 0]
+    first, last = near[0], near[-1]
+    if len(near) == 1:
+        return f"All pairs are {first[0]} hop{'s' if first[0] != 1 else ''} apart"
+    if last[3] == 0:
+        return f"Peers {last[0]} hops away learned nothing"
+    if not 0 < last[3] < first[3] or not np.isfinite(first[3]):
+        far = f"{number(first[3])} at {first[0]} hop, {number(last[3])} at {last[0]}"
+        return f"Distance does not protect: mean loss {far}"
+    return f"Peers {last[0]} hops away learned {first[3] / last[3]:.3g} times less than neighbors"

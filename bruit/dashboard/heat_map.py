@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from bruit.dashboard.graph_map import color_key
-from bruit.dashboard.markup import Markup, data_block, figure, join, section, tag
+import math
+
+from bruit.dashboard.graph_map import color_key, own_links
+from bruit.dashboard.markup import Markup, data_block, found_figure, join, number, section, tag
 from bruit.dashboard.pairs import MOST, pair_data
 from bruit.dashboard.story import Story
 
@@ -15,13 +17,13 @@ def heat_map(story: Story) -> Markup:
     """The section, with the data that the page's script needs."""
     title = "Every pair"
     if story.losses is None:
-        return section("pairs", title, tag("p", f"Pairs are not told apart: {story.reason}."))
+        return section("pairs", title, tag("p", f"Pairs are not told apart: {story.reason}."), half=True)
     data = pair_data(story)
     canvas = tag("canvas", width=640, height=640, id="heat", tabindex="0", role="application",
                  aria_label=LABEL)  # fmt: skip
     buttons = tag("div", *(tag("button", text, type="button", data_zoom=name) for name, text in BUTTONS),
                   class_="controls needs-script")  # fmt: skip
-    words = ["Rows: whose data. Columns: who sees it. Where pairs share a dot, the largest loss is shown."]
+    words = ["Where pairs share a dot, the largest loss is shown."]
     words.append("Losses are exact." if data["exact"] else "Losses are rounded up to one of "
                  f"{len(data['losses'])} levels, epsilons are those of the level.")  # fmt: skip
     if data["block"] > 1:
@@ -29,5 +31,18 @@ def heat_map(story: Story) -> Markup:
         words.append(f"More than {MOST} peers: each cell is the largest loss of {size} by {size} pairs.")
     nothing = tag("noscript", tag("p", "The matrix needs the page's own script, which this viewer does not run."))
     told = tag("p", id="pair-told", aria_live="polite", class_="told")
-    return section("pairs", title, buttons, told, figure(" ".join(words), nothing, canvas, color_key(story)),
-                   join([data_block("pair-data", data)]))  # fmt: skip
+    data |= own_links(story)
+    axes = tag("p", "columns: who sees it", tag("span", " · ", aria_hidden="true"), "rows: whose data", class_="key")
+    shown = tag("div", nothing, axes, canvas, color_key(story))
+    return section("pairs", title, buttons, told, found_figure(_title(story), shown, " ".join(words), story.source),
+                   join([data_block("pair-data", data)]), half=True)  # fmt: skip
+
+
+def _title(story: Story) -> str:
+    """How far the worst pair is from the typical one."""
+    worst, typical = story.summary.epsilons[0], story.summary.epsilons[1]
+    if not math.isfinite(worst) or not typical > 0:
+        return f"The worst pair has epsilon {number(worst)}, the typical one {number(typical)}"
+    if worst < 1.05 * typical:
+        return f"All pairs are about alike: epsilon {number(worst)} at worst"
+    return f"The worst pair has {worst / typical:.2g} times the epsilon of the typical one"

@@ -86,9 +86,19 @@ def numbers_behind(names: Sequence[object], rows: Iterable[Sequence[object]], wh
     return tag("details", tag("summary", f"The numbers: {what}"), table(what, names, rows))
 
 
-def section(name: str, title: str, *content: object) -> Markup:
-    return tag("section", tag("h2", title, id=f"{name}-title"), *content, id=name, aria_labelledby=f"{name}-title")
+def section(name: str, title: str, *content: object, half: bool = False, tall: bool = False) -> Markup:
+    """A part of the page; two halves stand side by side where there is room, a tall one beside two others."""
+    inside, size = [tag("h2", title, id=f"{name}-title"), *content], "half tall" if tall else "half" if half else None
+    return tag("section", *inside, id=name, aria_labelledby=f"{name}-title", class_=size)
 
 
 def figure(caption: object, *content: object) -> Markup:
     return tag("figure", *content, tag("figcaption", caption))
+
+
+def found_figure(finding: str, drawing: object, words: object = "", source: str = "") -> Markup:
+    """A figure under a title that says what was found, with how to read it and where it comes from below."""
+    parts = [tag("p", finding, class_="finding"), drawing]
+    parts += [tag("figcaption", words)] if words else []
+    parts += [tag("p", source, class_="source")] if source else []
+    return tag("figure", *parts)

@@ -19,6 +19,15 @@
   const codes = unpack(data.codes);
   const leaks = data.leaks ? unpack(data.leaks) : null;
   const learns = data.learns ? unpack(data.learns) : null;
+  function pairsOf(text) {
+    const raw = atob(text || ""), found = [];
+    for (let i = 0; i < raw.length; i += 4) {
+      const at = (k) => raw.charCodeAt(i + k) | (raw.charCodeAt(i + k + 1) << 8);
+      found.push([at(0), at(2)]);
+    }
+    return found;
+  }
+  const links = pairsOf(data.links), around = pairsOf(data.around);
 
   function codeOf(you, other, direction) {
     if (leaks) return (direction === "leaks" ? leaks : learns)[data.you.indexOf(you) * data.n + other];
@@ -56,6 +65,38 @@
       if (code !== unknown && code > most) { most = code; at = peer; }
     });
     told.textContent = at < 0 ? "There is nobody else." : "Most of all, " + sentence(at);
+    const spot = (peer) => dots[peer].getAttribute("cx") + " " + dots[peer].getAttribute("cy");
+    const mine = (link) => link.includes(you());
+    document.getElementById("own").setAttribute("d", links.filter(mine).map(([a, b]) => "M" + spot(a) + "L" + spot(b)).join(""));
+    around.filter(mine).forEach(([a, b]) => dots[a === you() ? b : a].classList.add("met"));
+    spread();
+  }
+
+  /* Rounds as stages: who may know something of what the chosen peer said */
+  const stageBlock = document.getElementById("stage-data");
+  const stage = stageBlock ? JSON.parse(stageBlock.textContent) : null;
+  function spread() {
+    if (!stage) return;
+    const up = (peer) => stage.top + stage.row * stage.rows[peer];
+    let known = new Set([you()]), lines = "", spots = "";
+    stage.x.forEach(function (x, t) {
+      known.forEach((peer) => { spots += "M" + x + " " + up(peer) + "h0"; });
+      if (t === stage.links.length) return;
+      const next = new Set(known), to = stage.x[t + 1];
+      const line = (a, b) => { lines += "M" + x + " " + up(a) + "L" + to + " " + up(b); };
+      known.forEach((peer) => line(peer, peer));
+      for (let k = 0; k < stage.links[t].length; k += 2) {
+        const a = stage.links[t][k], b = stage.links[t][k + 1];
+        if (known.has(a)) { next.add(b); line(a, b); }
+        if (known.has(b)) { next.add(a); line(b, a); }
+      }
+      known = next;
+    });
+    document.getElementById("spread").setAttribute("d", lines);
+    document.getElementById("spread-spots").setAttribute("d", spots);
+    document.getElementById("spread-told").textContent = "After " + stage.links.length + " rounds " +
+      (known.size === stage.n ? "everybody" : known.size + " of " + stage.n + " peers") + " may know something of what " +
+      data.labels[you()] + " said";
   }
   function point(peer) {
     if (here >= 0) dots[here].classList.remove("here");

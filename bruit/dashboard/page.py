@@ -17,16 +17,18 @@ from bruit.dashboard.compare import Configuration, compare, of_story, of_sweep
 from bruit.dashboard.curves import curves
 from bruit.dashboard.distance import distance
 from bruit.dashboard.findings import findings
-from bruit.dashboard.graph_map import graph_map
+from bruit.dashboard.graph_map import graph_map, stages
 from bruit.dashboard.heat_map import heat_map
 from bruit.dashboard.look import asset, brand, icon
 from bruit.dashboard.markup import Markup, join, number, tag
+from bruit.dashboard.model import model
 from bruit.dashboard.repeat import repeat
 from bruit.dashboard.statement import statement
 from bruit.dashboard.story import Progress, Story, open_story
-from bruit.dashboard.words import observers, words
+from bruit.dashboard.verdict import price, verdict
+from bruit.dashboard.words import observers, reading, words
 from bruit.errors import ConfigError
-from bruit.privacy.guarantee import status_words
+from bruit.privacy.guarantee import REALLY
 from bruit.result import Run
 from bruit.whole_files import check_place, write_whole
 
@@ -58,34 +60,53 @@ def page(title: str, body: Iterable[object]) -> str:
     return f"<!DOCTYPE html>\n{whole}\n"
 
 
+MEANING = {
+    "proven": "by a theorem, for what is sent", "quoted": "from a named source, not proven again", "ideal": REALLY,
+    "published": "a printed formula, not a guarantee", "heuristic": "an estimate, not a guarantee",
+}
+
+
 def _tiles(story: Story) -> Markup:
-    """The four numbers one remembers."""
-    summary = story.summary
-    shown = []
+    """The numbers one remembers, each with all that belongs to it."""
+    run, summary = story.run, story.summary
+    shown: list[tuple[object, str]] = []
     if story.metric is not None:
-        shown.append((number(story.run.metrics.last(story.metric)), f"{story.metric} at the end"))
-    at = f"delta {summary.delta:g}, {summary.level} level"
-    at += f"; {status_words(summary.status)}" if summary.status == "ideal" else ""
-    shown += [(number(summary.epsilons[0]), f"epsilon, worst pair ({at})"),
-              (number(summary.local_epsilon), f"epsilon, local DP alone ({at})"),
-              (summary.status, "status")]  # fmt: skip
-    tiles = [tag("li", tag("strong", value), " ", tag("span", text)) for value, text in shown]
+        beside = [f"{text} {number(run.references[key])}" for key, text in (("alone", "alone"), ("central", "all data"))
+                  if key in run.references]  # fmt: skip
+        beside_it = f" ({', '.join(beside)})" if beside else ""
+        shown.append((number(run.metrics.last(story.metric)), f"{story.metric} at the end, together{beside_it}"))
+    shown += [(number(summary.epsilons[0]), f"epsilon, worst pair: one peer about another ({story.terms})"),
+              (number(summary.epsilons[1]), f"epsilon, typical pair: the median ({story.terms})"),
+              (number(summary.local_epsilon), f"epsilon, local DP alone: against whoever sees it all ({story.terms})"),
+              (tag("em", summary.status, class_=f"badge {summary.status}"), MEANING[summary.status])]  # fmt: skip
+    tiles = [tag("li", tag("strong", value), " ", tag("span", text), class_="first" if k == 0 else None)
+             for k, (value, text) in enumerate(shown)]  # fmt: skip
     return tag("ul", *tiles, class_="tiles")
 
 
-LINKS = (("words", "What was run"), ("curves", "Utility"), ("map-section", "You"), ("distance", "Distance"),
-         ("pairs", "Every pair"), ("budget", "Budget"), ("observers", "Who sees what"), ("statement", "Guarantee"),
-         ("repeat", "Repeat"))  # fmt: skip
+LINKS = {
+    "curves": "Utility", "words": "What was run", "map-section": "You", "pairs": "Every pair",
+    "stages": "Who talks when", "model": "Model", "distance": "Distance", "communication": "Communication",
+    "budget": "Budget",
+    "observers": "Who sees what", "reading": "How to read it", "statement": "Guarantee", "attack": "Attack",
+    "audit": "Audit", "repeat": "Repeat",
+}  # fmt: skip
 
 
 def story_page(story: Story) -> str:
     """The report of one run."""
-    links = tag("nav", tag("ul", *(tag("li", tag("a", text, href=f"#{name}")) for name, text in LINKS)),
+    parts = join([curves(story), words(story), model(story), graph_map(story), heat_map(story), stages(story),
+                  distance(story), budget(story), communication(story), observers(story), reading(story),
+                  statement(story), findings(story), repeat(story)])  # fmt: skip
+    linked = [(name, text) for name, text in LINKS.items() if f'<section id="{name}"' in parts]
+    links = tag("nav", tag("ul", *(tag("li", tag("a", text, href=f"#{name}")) for name, text in linked)),
                 aria_label="Sections")  # fmt: skip
-    header = tag("header", tag("div", brand(), class_="bar"), tag("h1", f"Report of {story.name}"), _tiles(story), links)
-    parts = [words(story), curves(story), graph_map(story), distance(story), communication(story), heat_map(story),
-             budget(story), observers(story), statement(story), findings(story), repeat(story)]  # fmt: skip
-    return page(f"{story.name} - bruit", [header, tag("main", join(parts), id="main")])
+    found = verdict(story)
+    header = tag("header", tag("div", brand(), links, class_="bar"),
+                 tag("h1", f"Report of {story.name}", class_="kicker"),
+                 tag("p", f"{found.headline}.", class_="headline worse" if found.better is False else "headline"),
+                 tag("p", price(story), class_="dek"), _tiles(story))  # fmt: skip
+    return page(f"{story.name} - bruit", [header, tag("main", parts, id="main")])
 
 
 def comparison_page(found: Sequence[Configuration]) -> str:

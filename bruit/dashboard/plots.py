@@ -20,14 +20,13 @@ from bruit.dashboard.budget import budget_chart
 from bruit.dashboard.charts import Chart
 from bruit.dashboard.curves import score_chart
 from bruit.dashboard.distance import distance_chart
-from bruit.dashboard.layout import places
 from bruit.dashboard.numbers import FIGURES, distance, spending, to_csv, utility
 from bruit.dashboard.story import Progress, Story, tell
 from bruit.errors import ConfigError
 from bruit.result import Run
 from bruit.whole_files import check_place, write_whole
 
-PALETTE = ("#6d7680", "#0b62a4", "#b34300", "#1a7340", "#7a3e9d", "#8a6100", "#a3195b")
+PALETTE = ("#6d7680", "#00695f", "#b34300", "#2f5fa8", "#7a3e9d", "#806000", "#a3195b")  # s0 to s6 of look.css
 SCALE = "Magma_r"
 
 
@@ -88,9 +87,11 @@ class Plots:
         of = (self.story.worst or (0, 0))[0] if of is None else of
         if not 0 <= of < self._run.n:
             raise ConfigError(f"there is no peer {of}: the peers are 0..{self._run.n - 1}")
-        where, links = places(self.story.graph), self.story.graph.edges()
-        ends = np.full((len(links), 3, 2), np.nan)  # (links, from to gap, 2)
-        ends[:, :2] = where[links]
+        picture = self.story.picture
+        where = picture.places * [picture.aspect, -1.0]  # plotly's heights grow upwards
+        drawn = np.concatenate([picture.places[picture.links], picture.stubs]) * [picture.aspect, -1.0]
+        ends = np.full((len(drawn), 3, 2), np.nan)  # (segments, from to gap, 2)
+        ends[:, :2] = drawn
         texts = [f"{self.story.label(v)}: loss {loss:.4g}" for v, loss in enumerate(m[of].tolist())]
         texts[of] = f"{self.story.label(of)}: you"
         lines = go.Scatter(x=ends[..., 0].ravel(), y=ends[..., 1].ravel(), mode="lines", hoverinfo="skip",
@@ -102,6 +103,7 @@ class Plots:
                          marker={"symbol": "circle-open", "size": 16, "color": "black"})  # fmt: skip
         figure = go.Figure([lines, dots, you])
         figure.update_layout(showlegend=False, template="plotly_white", xaxis_visible=False, yaxis_visible=False)
+        figure.update_yaxes(scaleanchor="x")
         return figure
 
     def csv(self, name: str, path: str | Path | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bruit.dashboard.markup import Markup, join, section, table, tag
+from bruit.dashboard.markup import Markup, section, table, tag
 from bruit.dashboard.story import Story
 from bruit.privacy.guarantee import REALLY
 from bruit.report import public_facts
@@ -22,7 +22,7 @@ def privacy_table(story: Story) -> Markup:
     summary = story.summary
     rows = [(name, loss, epsilon) for name, loss, epsilon in zip(PAIRS, summary.losses, summary.epsilons, strict=True)]
     rows.append(("local DP alone would say", summary.local_loss, summary.local_epsilon))
-    caption = f"What could one peer have learned about another? (delta = {summary.delta:g}, {summary.level} level)"
+    caption = f"What could one peer have learned about another? ({story.terms})"
     ideal = summary.status == "ideal"
     epsilon = f"epsilon, ideal ({REALLY})" if ideal else "epsilon"
     return table(caption, ("pair", "loss (one local release = 1)", epsilon), rows)
@@ -39,6 +39,7 @@ def statement(story: Story) -> Markup:
         privacy_table(story), tag("p", f"By {summary.theorem} ({summary.spec})."),
         tag("h3", "It holds if"), tag("ul", *held, class_="plain"),
     ]  # fmt: skip
+    left, parts = parts, []
     notes = list(dict.fromkeys((*summary.refused, *stated.notes)))
     if notes:
         parts += [tag("h3", "Notes"), tag("ul", *(tag("li", note) for note in notes))]
@@ -53,4 +54,5 @@ def statement(story: Story) -> Markup:
         parts += [tag("h3", "What would lower it"), tag("ul", *(tag("li", text) for text in stated.advice))]
     who = "the worst pair" if story.worst is not None else "the worst peer, seen by everybody"
     parts.append(tag("details", tag("summary", f"Why: {who}"), tag("pre", epsilon.why(), tabindex="0")))
-    return section("statement", "The guarantee", join(parts))
+    columns = tag("div", tag("div", *left), tag("div", *parts), class_="columns")
+    return section("statement", "The guarantee", columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from bruit.arrays import Array, Ints
+from bruit.arrays import Array
 from bruit.errors import ConfigError
-from bruit.graphs import Graph, from_edges
+from bruit.graphs import Graph
+from bruit.graphs.coordinates import Picture, coordinates, talking
 from bruit.privacy.account import Charge, Summary
-from bruit.privacy.guarantee import Guarantee
+from bruit.privacy.guarantee import Guarantee, status_words
 from bruit.result import Run, load
 
 MOST_PEERS = 8192  # a matrix of all pairs is 8 bytes a pair
-ROUNDS = 64  # of a changing graph that are joined to say who talked to whom
 LARGEST_FINDING = 2**20  # bytes of attack.json or audit.json that are read
 FINDINGS = ("attack", "audit")
 
@@ -42,7 +43,12 @@ class Story:
     @cached_property
     def graph(self) -> Graph:
         """Who talked to whom: the graph, or all links of the first rounds of a changing one."""
-        return talking(self.run)
+        return talking(self.run.graph, self.run.steps)
+
+    @cached_property
+    def picture(self) -> Picture:
+        """How its graph is drawn."""
+        return coordinates(self.run.graph, self.run.steps)
 
     @cached_property
     def worst(self) -> tuple[int, int] | None:
@@ -66,6 +72,20 @@ class Story:
                        rounding=most if rounding is None else rounding).epsilons(self.delta)  # fmt: skip
         return np.minimum(found, self.summary.epsilons[0])
 
+    @property
+    def terms(self) -> str:
+        """What belongs to every epsilon: delta, level and, where it is known, what two neighboring inputs are."""
+        said = f"delta = {self.summary.delta:g}, {self.summary.level} level"
+        mechanism = self.run.privacy
+        if mechanism is not None and math.isfinite(mechanism.clip) and mechanism.sensitivity == 2 * mechanism.clip:
+            said += ", replace"
+        return said + (f"; {status_words(self.summary.status)}" if self.summary.status == "ideal" else "")
+
+    @property
+    def source(self) -> str:
+        """Where the numbers of a figure come from."""
+        return f"Source: {self.name}, {self.run.algorithm.name()} on {self.run.graph.name}, seed {self.run.seed}"
+
     def label(self, peer: int) -> str:
         """A peer's number, with its name in the graph if it has one."""
         labels = self.graph.labels
@@ -77,15 +97,6 @@ class Story:
         names = self.run.metrics.names()
         wanted = self.run.task.get("metric")
         return str(wanted) if wanted in names else (names[0] if names else None)
-
-
-def talking(run: Run) -> Graph:
-    """The fixed graph, or the union of the links of a changing one."""
-    if isinstance(run.graph, Graph):
-        return run.graph
-    rounds = min(run.steps, run.graph.period or ROUNDS, ROUNDS)
-    links: Ints = np.unique(np.concatenate([run.graph.at(t).edges() for t in range(max(rounds, 1))]), axis=0)
-    return from_edges(run.n, links, name=run.graph.name)
 
 
 def tell(run: Run, delta: float = 1e-6, progress: Progress | None = None, name: str = "this run",

@@ -11,10 +11,9 @@ import numpy as np
 from rich.console import Console
 
 from bruit.arrays import Array
-from bruit.dashboard.layout import places
 from bruit.dashboard.markup import number
-from bruit.dashboard.story import talking
-from bruit.graphs import Graph
+from bruit.graphs import Graph, GraphSequence
+from bruit.graphs.coordinates import coordinates, talking
 from bruit.result import Run
 
 BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
@@ -66,17 +65,20 @@ def degree_line(graph: Graph, plain: bool = False) -> str:
     return told + f"{few} {sparkline(np.sqrt(counts), plain=plain)} {many} neighbors"
 
 
-def small_graph(graph: Graph, plain: bool = False) -> list[str]:
-    """The graph in a few lines of text; nothing for one with many peers or links."""
-    if not 1 < graph.n <= PEERS or graph.edge_count > LINKS:
+def small_graph(graph: Graph | GraphSequence, plain: bool = False, steps: int | None = None) -> list[str]:
+    """The graph in a few lines of text; nothing for one with many peers or links, or that needs stages."""
+    if not 1 < graph.n <= PEERS:
         return []
-    where = places(graph)
-    across, down = where[:, 0] * (2 * WIDTH - 1), where[:, 1] * (4 * HEIGHT - 1)
+    picture = coordinates(graph, steps)
+    if picture.total > LINKS or not len(picture.links):
+        return []
+    size = np.array([2 * WIDTH - 1, 4 * HEIGHT - 1])
+    across, down = (picture.places * size).T
     lit = np.zeros((4 * HEIGHT, 2 * WIDTH), bool)
-    for a, b in graph.edges().tolist():
-        steps = np.linspace(0, 1, 2 + math.ceil(max(abs(across[a] - across[b]), abs(down[a] - down[b]))))
-        rows, columns = down[a] + steps * (down[b] - down[a]), across[a] + steps * (across[b] - across[a])
-        lit[np.round(rows).astype(int), np.round(columns).astype(int)] = True
+    for start, stop in np.concatenate([picture.places[picture.links], picture.stubs]) * size:
+        part = np.linspace(0, 1, 2 + math.ceil(np.abs(stop - start).max()))
+        columns, rows = np.round(start[:, None] + part * (stop - start)[:, None]).astype(int)
+        lit[rows, columns] = True
     cells = (lit.reshape(HEIGHT, 4, WIDTH, 2) * DOTS[None, :, None, :]).sum(axis=(1, 3))
     text = [[("." if cell else " ") if plain else (chr(0x2800 + cell) if cell else " ") for cell in row]
             for row in cells.tolist()]  # fmt: skip
@@ -88,7 +90,7 @@ def small_graph(graph: Graph, plain: bool = False) -> list[str]:
 def show_pictures(console: Console, run: Run) -> None:
     """Sparklines and the graph, below the tables of `bruit.report.show`."""
     plain = not console.encoding.lower().startswith("utf")
-    graph = talking(run)
-    drawing = small_graph(graph, plain)
+    graph = talking(run.graph, run.steps)
+    drawing = small_graph(run.graph, plain, run.steps)
     for line in [*score_lines(run, plain), degree_line(graph, plain), *drawing]:
         console.print(line, markup=False, highlight=False, soft_wrap=True)

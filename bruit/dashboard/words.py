@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from bruit.dashboard.markup import Markup, join, number, section, tag
 from bruit.dashboard.story import Story
 from bruit.graphs import Graph
-from bruit.privacy.guarantee import status_words
 from bruit.report import headline
 
 HELD = {"bulk": "a simulation on one machine", "events": "a simulation on one machine, with delays and losses",
@@ -44,8 +45,7 @@ def what_was_run(story: Story) -> list[str]:
 def who_sees_what(story: Story) -> list[tuple[str, str]]:
     """Observers, one sentence each."""
     summary, degrees = story.summary, story.graph.degrees
-    at = f"at delta = {summary.delta:g}, {summary.level} level"
-    at += f" ({status_words(summary.status)})" if summary.status == "ideal" else ""
+    at = f"at {story.terms}"
     few, many = (int(degrees.min()), int(degrees.max())) if len(degrees) else (0, 0)
     neighbors = f"{few}" if few == many else f"{few} to {many}"
     told = [("You", "see your own records, your own noise, and what your neighbors tell you.")]
@@ -68,10 +68,39 @@ def who_sees_what(story: Story) -> list[tuple[str, str]]:
 def words(story: Story) -> Markup:
     """The first section."""
     told = join(tag("p", sentence) for sentence in what_was_run(story))
-    return section("words", "What was run", tag("p", headline(story.run), class_="lead"), told)
+    return section("words", "What was run", tag("p", headline(story.run), class_="lead"), told, half=True)
 
 
 def observers(story: Story) -> Markup:
     """Who sees what."""
     seen = join(join([tag("dt", who), tag("dd", what)]) for who, what in who_sees_what(story))
-    return section("observers", "Who sees what", tag("dl", seen))
+    return section("observers", "Who sees what", tag("dl", seen), half=True)
+
+
+def how_to_read(story: Story) -> list[tuple[str, str]]:
+    """The units of this page, one after the other."""
+    summary = story.summary
+    worst, unit = summary.epsilons[0], float(story.epsilons(np.ones(1))[0]) if story.losses is not None else np.inf
+    told = []
+    if math.isfinite(worst):
+        odds = f"{math.exp(worst):.3g}" if worst < 50 else f"e^{number(worst)}"
+        told.append(("epsilon", "is how much one may become surer. Whoever bets on what a peer's data are, having seen"
+                     f" what the worst observer saw, may change the odds by a factor of at most e^epsilon: here {odds}."
+                     " 0 is nothing; below 1 is little; above 10 is hardly a promise."))  # fmt: skip
+    else:
+        told.append(("epsilon", "is infinite here: nothing limits what could have been learned."))
+    told.append(("delta", f"is the chance that this fails, {summary.delta:g}."))
+    who = "everything a peer holds" if summary.level == "user" else "one record of a peer"
+    replace = " is replaced by anything else" if "replace" in story.terms else " changes"
+    told.append((f"{summary.level} level", f"says what is protected: {who}{replace}, and nobody could tell."))
+    loss = ("counts in releases: 1 is as if a peer had sent what it says once, with its noise, to whoever looks on"
+            + (f", which here is epsilon {number(unit)}" if math.isfinite(unit) else "")
+            + "; what passed through others first counts less.")  # fmt: skip
+    told.append(("loss", loss))
+    return told
+
+
+def reading(story: Story) -> Markup:
+    """How to read the numbers."""
+    units = join(join([tag("dt", name), tag("dd", what)]) for name, what in how_to_read(story))
+    return section("reading", "How to read these numbers", tag("dl", units), half=True)

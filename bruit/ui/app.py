@@ -115,10 +115,12 @@ def _complaint(request: Request, words: str, code: int) -> Response:
         return JSONResponse({"error": words}, code)
     head = tag("head", Markup('<meta charset="utf-8">'), tag("title", "Bruit"),
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-               Markup('<link rel="stylesheet" href="/assets/look.css"><link rel="icon" href="/assets/mark.svg">'))  # fmt: skip
+               Markup('<link rel="stylesheet" href="/assets/look.css">'),
+               Markup('<link rel="icon" href="/assets/mark.svg">'))  # fmt: skip
     back = tag("p", tag("a", "To the runs", href="/"), " or ", tag("a", "ask what if", href="/what-if"))
     bar = tag("header", brand(), class_="bar")
-    body = tag("body", bar, tag("main", tag("h1", "There is no such page" if code == 404 else "This cannot be shown"), tag("p", words), back))
+    title = "There is no such page" if code == 404 else "This cannot be shown"
+    body = tag("body", bar, tag("main", tag("h1", title), tag("p", words), back))
     return HTMLResponse(f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}", code)
 
 

@@ -1,4 +1,4 @@
-"""The shared look: text that can be read on every ground, light, dark and on paper, and a scale whose order survives."""
+"""The shared look: text that can be read on every ground, light, dark and on paper; a scale whose order survives."""
 
 import re
 

@@ -30,9 +30,10 @@ def page(averaging):
 
 
 def test_all_sections_are_there_and_linked(page):
-    names = ["words", "curves", "map-section", "distance", "pairs", "budget", "observers", "statement", "repeat"]
+    names = ["curves", "words", "model", "map-section", "pairs", "distance", "budget", "observers", "reading",
+             "statement", "repeat"]  # fmt: skip
     assert [one.attributes["id"] for one in page.all("section")] == names
-    assert [one.attributes["href"] for one in page.all("a")][1:] == [f"#{name}" for name in names]
+    assert {one.attributes["href"] for one in page.all("a")[1:]} == {f"#{name}" for name in names}
     ids = [one.attributes["id"] for one in page.elements if "id" in one.attributes]
     assert len(ids) == len(set(ids))
 
@@ -69,7 +70,7 @@ def test_nothing_comes_from_elsewhere(averaging):
         assert "src" not in one.attributes
         assert "style" not in one.attributes  # the policy would block it
         assert not any(name.startswith("on") for name in one.attributes)
-        assert one.attributes.get("href", "#").startswith(("#", "data:image/svg+xml;base64,"))  # the icon is in the page
+        assert one.attributes.get("href", "#").startswith(("#", "data:image/svg+xml;base64,"))  # the icon
 
 
 def test_the_policy_allows_this_style_and_script_only(averaging):
@@ -158,7 +159,7 @@ def test_ideal_numbers_say_so_beside_the_epsilon():
     run = br.run(br.Averaging(), ring(6), small_task(6), privacy=noise, steps=4, seed=2)
     page, screen = Page(render(run)), shown(run)
     tiles = next(one for one in page.all("ul") if one.attributes.get("class") == "tiles")
-    assert tiles.text.count(f"ideal: {words}") == 2  # both epsilons
+    assert tiles.text.count(f"ideal: {words}") == 3  # all epsilons
     for section in ("statement", "observers"):
         assert words in page.by_id(section).text
     assert screen.count(f"ideal: {words}") == 1

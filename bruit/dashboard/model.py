@@ -1,0 +1,111 @@
+"""The model itself: its numbers by the names of their columns, and how far peers disagree about them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.dashboard.markup import Markup, found_figure, number, numbers_behind, section, tag
+from bruit.dashboard.story import LARGEST_FINDING, Story
+
+MOST_BARS = 24
+MOST_NAMES = 4096
+WIDTH, HEIGHT = 300, 22  # of the drawing of one number
+
+
+def model(story: Story) -> Markup:
+    """The section."""
+    title, estimates = "The model", np.asarray(story.run.estimates)
+    if story.run.local:
+        reason = "What peers ended with holds raw data that was to stay at home, so it is not shown."
+        return section("model", title, tag("p", reason), half=True)
+    if estimates.ndim != 2 or not estimates.size or not np.isfinite(estimates.astype(np.float64)).all():
+        return section("model", title, tag("p", "This run ended without a model of finite numbers."), half=True)
+    values = estimates.astype(np.float64)
+    names, named = names_of(story, values.shape[1])
+    middle, low, high = np.mean(values, axis=0), values.min(axis=0), values.max(axis=0)
+    order = np.argsort(-np.abs(middle), kind="stable")[:MOST_BARS]
+    shown = order if named and len(middle) > MOST_BARS else np.sort(order)
+    words = ["Bars: the mean over peers; whiskers: from the least to the largest of any peer."]
+    if len(middle) > MOST_BARS:
+        words.append(f"The {MOST_BARS} largest of {len(middle)} numbers are drawn.")
+    if not named:
+        words.append("The run does not say what its numbers are called.")
+    words.append("Covered by the epsilons of this page." if story.run.privacy is not None else
+                 "It was computed without noise: no epsilon covers it.")  # fmt: skip
+    drawn = _bars([names[k] for k in shown], middle[shown], low[shown], high[shown])
+    rows = [(names[k], float(middle[k]), float(low[k]), float(high[k])) for k in range(min(len(middle), 400))]
+    figure = found_figure(_finding(names, middle, low, high), drawn, " ".join(words), story.source)
+    table = numbers_behind(("number", "mean over peers", "least", "largest"), rows, "the model")
+    return section("model", title, figure, table, half=True)
+
+
+def _finding(names: list[str], middle: Array, low: Array, high: Array) -> str:
+    largest = int(np.abs(middle).argmax())
+    apart = float((high - low).max())
+    agree = "all peers agree" if apart <= 1e-3 * max(float(np.abs(middle).max()), 1e-12) else (
+        f"peers differ by up to {number(apart)}")  # fmt: skip
+    if len(middle) == 1:
+        return f"The result is {number(float(middle[0]))}; {agree}"
+    return f"{names[largest][:1].upper()}{names[largest][1:]} weighs most ({number(float(middle[largest]))}); {agree}"
+
+
+def names_of(story: Story, count: int) -> tuple[list[str], bool]:
+    """The names of the numbers of the model, and whether they are known: from model.json, else from the task."""
+    for found in (_written(story), story.run.task):
+        columns = found.get("columns")
+        classes = found.get("classes")
+        if isinstance(columns, list) and 0 < len(columns) <= MOST_NAMES:
+            plain = [str(one.get("name", one)) if isinstance(one, dict) else str(one) for one in columns]
+            for more in ([], ["intercept"]):
+                names = [*plain, *more]
+                if len(names) == count:
+                    return names, True
+                if isinstance(classes, list) and len(classes) > 1 and len(names) * len(classes) == count:
+                    return [f"{name}, {label}" for label in classes for name in names], True
+    parts = story.run.task.get("components")
+    if isinstance(parts, int) and count in (parts, parts + 1):
+        return [f"direction {k + 1}" for k in range(parts)] + ["intercept"] * (count - parts), True
+    if story.run.task.get("task") == "Mean":
+        return [f"coordinate {k + 1}" if count > 1 else "mean" for k in range(count)], True
+    return [f"number {k + 1}" for k in range(count)], False
+
+
+def _written(story: Story) -> dict[str, Any]:
+    """What model.json in the run folder says, if there is one that can be read."""
+    path = None if story.folder is None else story.folder / "model.json"
+    try:
+        if path is None or not path.is_file() or path.stat().st_size > LARGEST_FINDING:
+            return {}
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _bars(names: list[str], middle: Array, low: Array, high: Array) -> Markup:
+    """A table whose middle column draws the numbers: a bar from zero, and a whisker over all peers."""
+    least, most = min(0.0, float(low.min())), max(0.0, float(high.max()))
+    span = (most - least) or 1.0
+
+    def at(value: float) -> float:
+        return (value - least) / span * WIDTH
+
+    rows = []
+    for name, value, few, many in zip(names, middle.tolist(), low.tolist(), high.tolist(), strict=True):
+        start, stop = sorted((at(0.0), at(value)))
+        bar = tag("rect", x=f"{start:.1f}", y=4, width=f"{max(stop - start, 0.5):.1f}", height=HEIGHT - 8,
+                  class_=f"amount {'s1' if value >= 0 else 's2'}")  # fmt: skip
+        whisker = tag("line", x1=f"{at(few):.1f}", x2=f"{at(many):.1f}", y1=HEIGHT / 2, y2=HEIGHT / 2, class_="whisker")
+        zero = tag("line", x1=f"{at(0.0):.1f}", x2=f"{at(0.0):.1f}", y1=0, y2=HEIGHT, class_="axis")
+        drawn = tag("svg", bar, whisker, zero, viewBox=f"0 0 {WIDTH} {HEIGHT}", preserveAspectRatio="none",
+                    aria_hidden="true", class_="amounts")  # fmt: skip
+        rows.append(tag("tr", tag("th", name, scope="row"), tag("td", drawn),
+                        tag("td", number(value), class_="number")))  # fmt: skip
+    scale = f"from {number(least)} to {number(most)}"
+    head = tag("tr", tag("th", "number", scope="col"), tag("th", scale, scope="col"),
+               tag("th", "mean", scope="col", class_="number"))  # fmt: skip
+    return tag("table", tag("thead", head), tag("tbody", *rows), class_="bars")
