@@ -1,8 +1,8 @@
 """Writes the reference from docstrings and catalogs: `python -m docs.generate`.
 
 Prose that no docstring holds lies in reference/algorithms/notes/NAME.md (one section for each heading that needs it)
-and in bruit/keys.toml (one sentence for each key of an experiment file, which the pages show too). A test compares the committed pages
-with what is written here.
+and in bruit/keys.toml (one sentence for each key of an experiment file, which the pages show too). A test compares the
+committed pages with what is written here.
 """
 
 from __future__ import annotations

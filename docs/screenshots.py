@@ -47,10 +47,13 @@ def live(page: Any, address: str) -> None:
     """A run, half way."""
     page.goto(address)
     until(page, "document.getElementById('experiment').value.length > 9")
+    page.click("#change > summary")
     page.fill("#experiment", EXPERIMENT)
     page.fill("#name", "clinics")
     page.click("#start")
+    page.wait_for_url("**/runs/clinics")
     until(page, "document.getElementById('leaks').children.length && document.getElementById('progress').value >= 4")
+    page.locator("#views").scroll_into_view_if_needed()
     time.sleep(0.1)  # messages are under way
     page.screenshot(path=FOLDER / "live-page.png")
 

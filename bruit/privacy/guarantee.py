@@ -206,7 +206,7 @@ class Epsilon(float):
     def _finite_precision(self) -> float:
         """2 gamma of fp:FP-0, which is inside; 0 where nothing was rounded."""
         profile = self.guarantee.profile
-        if not isinstance(profile, Rounded) or self == 0 or self.delta == 0:
+        if not isinstance(profile, Rounded) or float(self) == 0 or self.delta == 0:
             return 0.0
         return 2 * allowance(profile.rounding, self.delta)[0]
 

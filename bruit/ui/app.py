@@ -125,8 +125,8 @@ def _complaint(request: Request, words: str, code: int) -> Response:
 
 
 def _nowhere(request: Request, _: Exception) -> Response:
-    return _complaint(request, f"There is no page {request.url.path} here. Runs are listed on the first page; a run has the"
-                               " address /runs/NAME.", 404)  # fmt: skip
+    return _complaint(request, f"There is no page {request.url.path} here. Runs are listed on the first page; a run has"
+                               " the address /runs/NAME.", 404)  # fmt: skip
 
 
 def _serve_pages(app: FastAPI, first: str) -> None:

@@ -24,13 +24,15 @@ function ticks(low, high, factors) {
   return found;
 }
 
-/* Names at the right end, moved apart so that none covers another. */
+/* Names of curves at their right end, of lines to compare with at the left; moved apart so that none covers another. */
 function label(target, names) {
   names.sort((a, b) => a.at - b.at);
-  let last = -Infinity;
+  const lowest = [-Infinity, -Infinity];
   for (const one of names) {
-    last = Math.max(one.at, last + 15);
-    target.append(svg("text", { class: `say b${one.k}`, x: WIDTH - RIGHT, y: last - 6, "text-anchor": "end" }, one.name));
+    const last = lowest[Math.min(1, one.k)] = Math.max(one.at, lowest[Math.min(1, one.k)] + 15);
+    const beside = one.x < WIDTH - RIGHT - 80 ? { x: one.x + 8, "text-anchor": "start" } : { x: WIDTH - RIGHT, "text-anchor": "end" };
+    const side = one.k ? beside : { x: LEFT + 4, "text-anchor": "start" };
+    target.append(svg("text", { class: `say b${one.k}`, y: last - 6, ...side }, one.name));
   }
 }
 
@@ -75,7 +77,7 @@ export function draw(target, { series, lines = [], x, y, span, factors = false, 
     if (one.dots || drawn.length === 1) {
       drawn.forEach(([cx, cy]) => target.append(svg("circle", { class: `dot s${k + 1}`, cx, cy, r: 4 })));
     }
-    if (drawn.length && one.name) names.push({ name: one.name, at: drawn[drawn.length - 1][1], k: k + 1 });
+    if (drawn.length && one.name) names.push({ name: one.name, at: drawn[drawn.length - 1][1], x: drawn[drawn.length - 1][0], k: k + 1 });
   });
   label(target, names);
 }

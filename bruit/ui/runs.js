@@ -48,7 +48,7 @@ function row(one) {
   pick.addEventListener("change", () => { pick.checked ? chosen.add(one.name) : chosen.delete(one.name); tellChosen(); });
   const name = one.state === "broken" ? one.name : element("a", { href: address(one) }, one.name);
   const badge = one.state === "saved" ? null : element("span", { class: "badge " + one.state }, one.state);
-  const cell = (label, content, kind = "number") => element("td", { class: kind, "data-label": label }, content);
+  const cell = (label, content, kind = "number") => element("td", { class: kind, "data-label": label }, content || null);
   return element("tr", {}, element("td", { class: "pick" }, known ? pick : null),
     element("th", { scope: "row" }, name, badge ? " " : null, badge),
     cell("score", score(one, "score")), cell("alone", score(one, "alone")), cell("all in one place", score(one, "central")),

@@ -173,9 +173,9 @@ async def _read(one: Live) -> None:
     if told is None or complained is None:
         raise ConfigError(f"the run {one.name} was started without pipes; nobody can follow it")
     complaint = asyncio.create_task(complained.read())
-    async for line in told:
+    async for text in told:
         try:
-            event = json.loads(line)
+            event = json.loads(text)
         except ValueError:
             continue  # not ours: something printed
         if isinstance(event, dict) and "event" in event:

@@ -48,6 +48,6 @@ export function drawStages(target, stages, peer) {
   }
   const every = Math.ceil(n / LABELS);
   for (let one = 0; one < n; one++) {
-    if (one % every === 0) target.append(svg("text", { x: LEFT - 8, y: py(one) + 4, "text-anchor": "end" }, one));
+    if (stages.rows[one] % every === 0) target.append(svg("text", { x: LEFT - 8, y: py(one) + 4, "text-anchor": "end" }, one));
   }
 }

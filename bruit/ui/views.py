@@ -28,7 +28,8 @@ def _view_ahead(where: str, text: str, peer: int) -> dict[str, Any]:
     if not 0 <= peer < built.graph.n:
         raise ConfigError(f"there is no peer {peer}: the peers are 0..{built.graph.n - 1}")
     if not isinstance(built.algorithm.schedule, Rounds | Walk):
-        raise ConfigError("who has heard what depends on who met whom; other peers' views are shown when the run has ended")
+        raise ConfigError("who has heard what depends on who met whom; other peers' views are shown when the run has"
+                          " ended")  # fmt: skip
     delta = file.privacy.delta if file.privacy else 1e-6
     leaks = leaks_ahead(built, delta, peer)
     if not leaks:

@@ -114,8 +114,8 @@ def experiment(asked: WhatIf) -> str:
     """The same question as an experiment file: a private mean of values that are drawn."""
     graph = asked.graph()
     fast = asked.accelerated and isinstance(graph, Graph)
-    noise = f"\n[privacy]\nclip = 0.5  # values are cut to a range of length 1\nsigma = {asked.noise:.6g}\ndelta = {asked.delta:g}\n"
-    noise = noise if asked.noise else ""
+    noise = (f"\n[privacy]\nclip = 0.5  # values are cut to a range of length 1\nsigma = {asked.noise:.6g}\n"
+             f"delta = {asked.delta:g}\n") if asked.noise else ""  # fmt: skip
     return (f"# What if: {asked.family}, {graph.n} peers, {asked.steps} rounds, noise {asked.noise:g}\n"
             f'graph = "{graph.name}"\nsteps = {asked.steps}\nseed = 0\n\n[task]\nkind = "mean"\n\n'
             f'[algorithm]\nname = "{Chebyshev.name() if fast else Averaging.name()}"\n{noise}')  # fmt: skip
@@ -179,7 +179,7 @@ def _mixed(name: str, steps: int) -> tuple[float, float]:
     graph = _drawn(name)
     P = np.eye(graph.n)
     for t in range(steps):
-        P = (graph if isinstance(graph, Graph) else graph.at(t)).weights @ P
+        P = np.asarray((graph if isinstance(graph, Graph) else graph.at(t)).weights @ P)
     return float((P**2).sum()), float(np.linalg.norm(P - 1 / graph.n, 2))
 
 

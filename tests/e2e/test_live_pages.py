@@ -61,6 +61,8 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("runs")
     run = br.run(br.Averaging(), "ring:6", small_task(6), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2, watch=[0])
     run.save(made / f"{HOSTILE}.run")
+    torus = br.run(br.Averaging(), "torus:4x4", small_task(16), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=4)
+    torus.save(made / "torus.run")
     (made / "broken.run").mkdir()
     return made
 
@@ -106,8 +108,8 @@ def until(page, condition, seconds=60):
 
 def ready(page):
     """The form is filled, or the first answer is drawn."""
-    until(page, """() => document.body.dataset.answered || document.getElementById("experiment")?.value.length > 9 ||
-          document.getElementById("connected")?.textContent""")
+    until(page, """() => document.body.dataset.answered || document.getElementById("experiment")?.value?.length > 9 ||
+          document.body.dataset.shown || document.getElementById("connected")?.textContent""")
 
 
 def violations(page):
@@ -119,11 +121,17 @@ def violations(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
-@pytest.mark.parametrize("path", ["", "what-if"])
+@pytest.mark.parametrize("path", ["", "what-if", "what-if?family=butterfly&peers=16&steps=4", "runs/torus", "nowhere"])
 def test_pages_are_quiet_fit_and_can_be_read_by_everybody(browser, address, path, width, scheme):
     page = visit(browser, address, path, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
-    ready(page)
-    assert page.heard == []
+    if path == "nowhere":
+        assert "There is no page /nowhere here" in page.inner_text("main")
+        assert [text for text in page.heard if "404" not in text] == []
+    else:
+        ready(page)
+        assert page.heard == []
+    for part in page.locator("details").all():
+        part.evaluate("one => { one.open = true; }")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert violations(page) == []
 
@@ -137,15 +145,117 @@ def test_the_policy_lets_nothing_else_run(browser, address):
     assert any("Content Security Policy" in text for text in page.heard)
 
 
+def test_start_is_above_the_fold_and_fields_explain_themselves(browser, address):
+    page = visit(browser, address, viewport={"width": 1200, "height": 700})
+    ready(page)
+    box = page.locator("#start").bounding_box()
+    assert box["y"] + box["height"] < 700
+    page.click("#change > summary")
+    assert "Who may talk to whom" in page.inner_text("#field-graph-help")
+    assert "gossip" in page.inner_text("#algorithm-about").lower()
+
+
+def test_an_empty_folder_says_what_bruit_is_and_what_to_try(browser, tmp_path):
+    process, address = serve(tmp_path / "none-yet")
+    try:
+        page = visit(browser, address)
+        ready(page)
+        until(page, "() => document.getElementById('no-runs').textContent.includes('no run in this folder')")
+        assert "trust nobody with their data" in page.inner_text("#welcome")
+        assert page.input_value("#example") == "breast-cancer"
+        assert page.locator("#welcome a[href='/what-if']").count() == 1
+    finally:
+        assert end(process) == 0
+
+
+def test_the_list_is_a_tracker(browser, address):
+    page = visit(browser, address)
+    until(page, "() => document.body.dataset.accounted")
+    torus = page.locator("#runs tr", has_text="torus:4x4")
+    assert torus.locator("a").get_attribute("href") == "/runs/torus"
+    epsilon = float(torus.locator("td[data-label='epsilon, worst pair']").inner_text())
+    assert epsilon > 0
+    assert torus.locator("time").count() == 1
+    assert "mse" in torus.inner_text()
+    names = lambda: [one.strip() for one in page.locator("#runs th").all_inner_texts()]  # noqa: E731
+    page.click("button[data-key=name]")
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("run")
+    up = names()
+    page.click("button[data-key=name]")
+    assert names() == up[::-1]
+    page.fill("#find", "torus:4")
+    assert len(names()) == 1
+    page.fill("#find", "")
+    assert page.is_disabled("#compare")
+    page.check("input[aria-label='choose torus']")
+    page.check(f"input[aria-label='choose {HOSTILE}']")
+    page.click("#compare")
+    page.wait_for_url("**/compare?run=*")
+    assert "torus" in page.inner_text("main")
+    assert page.locator("img").count() == 0
+
+
+def test_a_run_can_be_opened_on_a_phone(browser, address):
+    page = visit(browser, address, viewport={"width": 360, "height": 740})
+    until(page, "() => document.body.dataset.accounted")
+    link = page.get_by_role("link", name="torus", exact=True)
+    box = link.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 360
+    link.click()
+    ready(page)
+    assert page.inner_text("h1") == "torus"
+
+
+def test_a_saved_run_shows_any_peers_view(browser, address, folder):
+    page = visit(browser, address, "runs/torus")
+    ready(page)
+    assert "epsilon of the worst pair" in page.inner_text("#headline")
+    seen = br.load(folder / "torus.run").accountant().learned(0, 1e-6)
+    assert page.inner_text("#leaks tr:first-child td") == f"{max(seen[1:]):.3g}"
+    page.fill("#watcher", "5")
+    page.press("#watcher", "Enter")
+    until(page, "() => document.getElementById('leaks-caption').textContent.includes('What peer 5 could')")
+    page.focus("#map")
+    for key in ("Home", "Enter"):
+        page.keyboard.press(key)
+    until(page, "() => document.getElementById('leaks-caption').textContent.includes('What peer 0 could')")
+    page.click("#again")
+    until(page, "() => document.getElementById('name')?.value.startsWith('torus')")
+
+
+def test_a_question_has_its_own_address_and_becomes_an_experiment(browser, address):
+    page = visit(browser, address, "what-if?family=butterfly&peers=16&steps=4&noise=2&observers=3&delta=1e-5")
+    ready(page)
+    assert page.input_value("#family") == "butterfly"
+    assert "Without noise peer 3" in page.inner_text("#sentence")
+    assert "1e-05" in page.inner_text("#sentence")
+    assert page.locator("#stages path").count() == 2
+    assert page.locator("#stages text", has_text="round 4").count() == 1
+    page.focus("#steps")
+    page.keyboard.press("ArrowLeft")
+    until(page, "() => location.search.includes('steps=3')")
+    until(page, "() => document.getElementById('experiment').href.includes('steps=3')")
+    page.click("#experiment")
+    until(page, "() => document.getElementById('experiment')?.value?.includes('butterfly:16')")
+    assert "steps = 3" in page.input_value("#experiment")
+    assert page.input_value("#name") == "what-if-butterfly"
+    page.click("#start")
+    page.wait_for_url("**/runs/what-if-butterfly")
+    page.wait_for_selector("#open-report", state="visible", timeout=60_000)
+    assert page.heard == []
+
+
 def test_wrong_fields_are_named_where_they_are(browser, address):
     page = visit(browser, address)
     ready(page)
+    page.click("#change > summary")
     page.fill("#field-privacy-clip", "-1")
     until(page, "() => document.getElementById('field-privacy-clip-wrong').textContent.includes('greater than 0')")
     assert page.get_attribute("#field-privacy-clip", "aria-invalid") == "true"
     assert "clip = -1.0" in page.input_value("#experiment")
     page.click("#start")
-    assert page.is_hidden("#live")
+    assert not page.url.endswith("/runs/breast-cancer-1")
     assert "privacy.clip" in page.inner_text("#wrong")
     page.fill("#field-privacy-clip", "0.05")
     until(page, "() => document.getElementById('wrong').textContent === ''")
@@ -166,11 +276,15 @@ def test_wrong_fields_are_named_where_they_are(browser, address):
 def test_a_run_started_from_the_page_ends_in_a_report(browser, address):
     page = visit(browser, address)
     ready(page)
+    page.click("#change > summary")
     page.fill("#experiment", SHORT)
     page.fill("#name", "from-the-page")
     page.click("#start")
     page.wait_for_selector("#open-report", state="visible", timeout=60_000)
-    assert "epsilon of the worst pair" in page.inner_text("#state")
+    assert page.url.endswith("/runs/from-the-page")
+    assert page.inner_text("#state") == "done"
+    assert "epsilon of the worst pair" in page.inner_text("#headline")
+    assert page.is_hidden("#learning")
     assert page.locator("#leaks tr").count() == 8
     assert page.locator("#curves svg").count() >= 1
     page.focus("#map")
@@ -185,17 +299,30 @@ def test_a_run_started_from_the_page_ends_in_a_report(browser, address):
         page.click("#open-report")
     report = opened.value
     report.wait_for_load_state()
-    assert report.inner_text("h1") == "Report of from-the-page.run"
-    until(page, "() => document.getElementById('runs').textContent.includes('report of from-the-page')")
+    assert "from-the-page" in report.title()
+    before = page.inner_text("#headline")
+    page.reload()  # a run is found again
+    ready(page)
+    assert page.inner_text("#headline") == before
+    page.goto(address)
+    until(page, "() => document.getElementById('runs').textContent.includes('from-the-page')")
     assert page.heard == []
 
 
 def test_a_run_is_stopped_from_the_page(browser, address, folder):
     page = visit(browser, address)
     ready(page)
+    page.click("#change > summary")
     page.fill("#experiment", SHORT.replace("steps = 8", "steps = 5000000"))
     page.fill("#name", "too-long")
     page.click("#start")
+    page.wait_for_url("**/runs/too-long")
+    until(page, "() => document.getElementById('progress')?.value > 0")
+    page.reload()  # a run that goes on is found again
+    until(page, "() => document.getElementById('progress')?.value > 0")
+    page.fill("#watcher", "3")
+    page.press("#watcher", "Enter")
+    until(page, "() => document.getElementById('leaks-caption').textContent.includes('What peer 3 could')")
     page.click("#stop")
     until(page, "() => document.getElementById('state').textContent.startsWith('stopped')")
     assert page.is_hidden("#stop")
@@ -206,13 +333,16 @@ def test_a_run_is_stopped_from_the_page(browser, address, folder):
 def test_hostile_names_are_text(browser, address):
     page = visit(browser, address)
     until(page, "() => document.getElementById('runs').children.length > 1")
-    assert page.locator("img").count() == 0
+    assert page.locator("img:not(.mark)").count() == 0
     assert HOSTILE in page.inner_text("#runs")
     assert "manifest is missing" in page.inner_text("#runs")
+    page.get_by_role("link", name=HOSTILE).click()
+    ready(page)
+    assert page.inner_text("h1") == HOSTILE
     with page.context.expect_page() as opened:
-        page.get_by_role("link", name=f"report of {HOSTILE}").click()
+        page.click("#open-report")
     opened.value.wait_for_load_state()
-    assert opened.value.inner_text("h1") == f"Report of {HOSTILE}.run"
+    assert HOSTILE in opened.value.title()
     assert opened.value.locator("img").count() == 0
 
 
@@ -243,7 +373,7 @@ def test_observers_by_keyboard_and_mouse(browser, address):
     page = visit(browser, address, "what-if")
     ready(page)
     page.focus("#map")
-    for key in ("Home", "ArrowUp", "Enter"):
+    for key in ("Home", "ArrowDown", "Enter"):
         page.keyboard.press(key)
     until(page, "() => document.getElementById('sentence').textContent.includes('these 2 peers together')")
     assert page.inner_text("#colluders-told") == "2"
@@ -258,11 +388,10 @@ def test_observers_by_keyboard_and_mouse(browser, address):
 
 
 def test_a_thousand_peers_and_five_thousand_links_stay_smooth(browser, address):
-    page = visit(browser, address)
+    page = visit(browser, address, "runs/torus")
     ready(page)
     worst = page.evaluate("""async () => {
       const { PeerMap } = await import("/assets/draw.js");
-      document.getElementById("live").hidden = document.getElementById("map-figure").hidden = false;
       const map = new PeerMap(document.getElementById("map")), n = 1000;
       const places = Array.from({ length: n }, (_, k) => [(k * 0.618034) % 1, k / n]);
       const edges = Array.from({ length: 5 * n }, (_, k) => [k % n, (k * 7 + 1 + Math.floor(k / n)) % n]);
@@ -328,10 +457,12 @@ def test_ctrl_c_ends_the_runs_too(browser, tmp_path):
     process, address = serve(tmp_path)
     page = visit(browser, address)
     ready(page)
+    page.click("#change > summary")
     page.fill("#experiment", SHORT.replace("steps = 8", "steps = 5000000"))
     page.fill("#name", "left-alone")
     page.click("#start")
-    until(page, "() => document.getElementById('state').textContent === 'running'")
+    page.wait_for_url("**/runs/left-alone")
+    until(page, "() => document.getElementById('state')?.textContent === 'running'")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     workers = children.read_text().split() if children.exists() else []
     assert workers or not children.exists()

@@ -4,6 +4,7 @@ import html
 import json
 import os
 
+import numpy as np
 import pytest
 
 import bruit as br
@@ -107,8 +108,12 @@ def test_a_token_is_required_once(folder):
 def test_runs_are_listed_with_what_is_wrong(client):
     found = {one["name"]: one for one in client.get("/api/runs").json()}
     assert set(found) == {"good", "broken", "foreign", "<img src=x onerror=alert(1)>"}
-    assert found["good"] == {"name": "good", "state": "saved", "peers": 6, "graph": "ring:6", "algorithm": "averaging",
-                             "steps": 2}  # fmt: skip
+    good = found["good"]
+    assert {key: good[key] for key in ("state", "peers", "graph", "algorithm", "steps", "noisy", "metric")} == {
+        "state": "saved", "peers": 6, "graph": "ring:6", "algorithm": "averaging", "steps": 2, "noisy": True,
+        "metric": "mse"}  # fmt: skip
+    assert good["score"] >= 0
+    assert good["date"].startswith("20")
     for name in ("broken", "foreign"):
         assert found[name]["reason"] == "its manifest is missing or cannot be read"
 
@@ -173,7 +178,10 @@ def test_the_form_is_made_of_the_schema(client):
     made = client.get("/api/form").json()
     sigma = next(field for field in made["sections"]["privacy"] if field["name"] == "sigma")
     assert sigma == {"name": "sigma", "kind": "number", "choices": None, "needed": False, "default": None,
-                     "exclusiveMinimum": 0}  # fmt: skip
+                     "exclusiveMinimum": 0, "help": sigma["help"]}  # fmt: skip
+    assert "standard deviation" in sigma["help"]
+    assert all(field["help"] for part in (made["top"], *made["sections"].values()) for field in part)
+    assert all(made["about"].values())
     assert {"averaging", "walk-sgd", "muffliato"} <= set(made["algorithms"])
     assert "breast-cancer" in made["examples"]
 
@@ -259,3 +267,44 @@ def test_a_run_is_stopped_and_what_fails_is_told(tmp_path):
         assert states["bad"] == "failed"
         client.post("/api/runs", json={"name": "last", "experiment": LONG}, headers=PAGE)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(("long", "last", "bad"))]
+
+
+def test_a_run_has_numbers_and_views_of_any_peer(client, folder):
+    told = client.get("/api/runs/good").json()
+    assert told["state"] == "saved"
+    assert len(told["picture"]["places"]) == 6
+    known = br.load(folder / "good.run")
+    assert told["report"]["privacy"]["worst"]["epsilon"] == pytest.approx(known.summary().epsilons[0])
+    summary = client.get("/api/runs/good/summary").json()
+    assert summary["privacy"] == told["report"]["privacy"]
+    for peer in (0, 4):
+        seen = client.get(f"/api/runs/good/view/{peer}").json()["epsilons"]
+        expected = known.accountant().learned(peer, 1e-6)
+        assert [one for v, one in enumerate(seen) if v != peer] == pytest.approx(np.delete(expected, peer).tolist())
+    assert "there is no peer 6" in client.get("/api/runs/good/view/6").json()["error"]
+
+
+def test_a_changed_folder_is_read_again(client, folder):
+    first = client.get("/api/runs/good/summary").json()
+    run = br.run(br.Averaging(), "ring:6", small_task(6), privacy=br.Gaussian(clip=1.0, sigma=9.0), steps=2)
+    old = br.load(folder / "good.run")
+    try:
+        run.save(folder / "good.run", overwrite=True)
+        assert client.get("/api/runs/good/summary").json() != first
+    finally:
+        old.save(folder / "good.run", overwrite=True)
+
+
+def test_runs_are_compared_on_one_page(client):
+    both = client.get("/compare", params={"run": ["good", "<img src=x onerror=alert(1)>"]})
+    assert both.status_code == 200
+    assert "<img src=x" not in both.text
+    assert "2 to 12 runs are compared, found 1" in client.get("/compare", params={"run": "good"}).json()["error"]
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/runs/none", "/runs/none/report", "/runs/good/model.json"])
+def test_unknown_addresses_get_a_page(client, path):
+    found = client.get(path, headers={"accept": "text/html"})
+    assert found.status_code in (400, 404)
+    assert "To the runs" in found.text
+    assert client.get(path).json()["error"]

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import bruit as br
+from bruit.build import build
+from bruit.config import parse
 from bruit.errors import ConfigError, PrivacyError
 from bruit.experiment import rehearse
 from bruit.privacy.accountants.gaussian import epsilon_of
-from bruit.ui.what_if import FAMILIES, WhatIf, answer, predicted_error
+from bruit.ui.what_if import FAMILIES, WhatIf, answer, experiment, predicted_error
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -96,3 +98,30 @@ def test_bad_questions(asked, error, words):
 
 def test_an_observer_that_is_not_there_is_left_out():
     assert answer(WhatIf("ring", 8, observers=(99, 3)))["observers"] == [3]
+
+
+@pytest.mark.parametrize(("steps", "noise"), [(2, 1.0), (4, 3.0), (6, 0.5)])
+def test_a_butterfly_is_answered_as_it_runs(steps, noise):
+    """Epsilons are those of a rehearsal of the same rounds; after all digits the mean is exact but for noise."""
+    told = answer(WhatIf("butterfly", 16, steps, noise, (3,)))
+    done = rehearse(br.Averaging(), br.graphs.butterfly(16), br.Gaussian(clip=0.5, sigma=noise), steps)
+    others = [v for v in range(16) if v != 3]
+    assert [told["epsilons"][v] for v in others] == pytest.approx(done.accountant().learned(3, 1e-6)[others].tolist())
+    if steps >= 4:
+        assert told["error"] == pytest.approx(noise / 4)  # sigma / sqrt(16)
+    assert len(told["picture"]["stages"]["links"]) == min(steps, 4)
+    assert told["changing"]
+
+
+@pytest.mark.parametrize("asked", [WhatIf(), WhatIf("butterfly", 16, 4, 2.0), WhatIf("ring", 8, 3, 0.0),
+                                   WhatIf("torus", 16, 5, 2.0, accelerated=True)])  # fmt: skip
+def test_a_question_becomes_an_experiment_with_the_same_epsilons(asked):
+    text = experiment(asked)
+    built = build(parse(text), text, "what-if.toml")
+    assert built.graph.name == asked.graph().name
+    done, told = built.run(), answer(asked)
+    if not asked.noise:
+        assert done.privacy is None
+        return
+    seen = done.accountant().learned(0, asked.delta)
+    assert [one for one in told["epsilons"] if one is not None] == pytest.approx(seen[1:].tolist(), rel=1e-6)
