@@ -122,8 +122,8 @@ def test_the_headline_and_the_stages_of_a_butterfly(browser, stories):
     page = visit(browser, stories[0], viewport={"width": 1440, "height": 900})
     assert page.inner_text(".headline").startswith("Working together paid: mse ")
     assert page.inner_text(".headline").endswith("against 3 alone.")
-    shown = [text for text in page.locator("#curves .if-wide .say").all_inner_texts()]
-    assert [text.split()[0] for text in shown] == ["all", "together", "alone"]
+    shown = page.locator("#curves .if-wide .say").all_text_contents()
+    assert [text.split()[0] for text in shown] == ["alone", "together", "all"]
     assert "After 4 rounds everybody may know something of what peer" in page.inner_text("#spread-told")
     page.select_option("#you", "5")
     assert page.inner_text("#spread-told").endswith("what peer 5 said")
