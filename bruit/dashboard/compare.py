@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bruit.dashboard.charts import COLORS, Chart, Point, draw
-from bruit.dashboard.markup import Markup, figure, join, number, section, table, tag
+from bruit.dashboard.charts import COLORS, Chart, Point, draw_both
+from bruit.dashboard.markup import Markup, found_figure, join, number, section, table, tag
 from bruit.dashboard.story import Story
 from bruit.errors import ConfigError
 from bruit.privacy.guarantee import REALLY, STATUSES
@@ -94,6 +94,14 @@ def _float(text: str, path: Path, line: int) -> float:
         raise ConfigError(f"{path}, line {line}: {text!r} is not a number") from None
 
 
+def _known(delta: str) -> float | str:
+    """A number where it is one, so that it stands with the numbers."""
+    try:
+        return float(delta)
+    except ValueError:
+        return delta
+
+
 def shared_scores(found: Sequence[Configuration]) -> list[str]:
     """Scores that every configuration has, in order; else those that any has."""
     common = [name for name in found[0].scores() if all(name in other.numbers for other in found)]
@@ -123,7 +131,7 @@ def compare(found: Sequence[Configuration]) -> Markup:
         for against in ("epsilon_worst", "epsilon_local"):
             if any(math.isfinite(one.value(against)) and math.isfinite(one.value(score)) for one in found):
                 chart = trade_off(found, score, against)
-                drawn.append(figure(f"{score} against epsilon, {AGAINST[against]}", draw(chart)))
+                drawn.append(found_figure(f"{score} against epsilon, {AGAINST[against]}", draw_both(chart)))
     words = ["Further left is more private. One point per configuration; small points are single seeds."]
     deltas = sorted({one.delta for one in found})
     words.append(f"delta = {deltas[0]}." if len(deltas) == 1 else
@@ -139,7 +147,7 @@ def compare(found: Sequence[Configuration]) -> Markup:
                      " same.")  # fmt: skip
     swatches = [join([tag("span", class_=f"swatch wide-swatch b{k % COLORS + 1}", aria_hidden="true"), one.name])
                 for k, one in enumerate(found)]  # fmt: skip
-    rows = [(name, *(one.value(score) for score in scores), *(one.value(key) for key in AGAINST), one.delta, one.status,
+    rows = [(name, *(one.value(score) for score in scores), *(one.value(key) for key in AGAINST), _known(one.delta), one.status,
              max((len(values) for values in one.numbers.values()), default=0), one.about)
             for name, one in zip(swatches, found, strict=True)]  # fmt: skip
     names = ("configuration", *scores, *(f"epsilon, {text}" for text in AGAINST.values()), "delta", "status", "seeds",

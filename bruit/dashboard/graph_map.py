@@ -12,7 +12,7 @@ from bruit.dashboard.story import Story
 SIDE, EDGE = 640, 16
 OWN_LINKS = 20_000  # up to which the links of the chosen peer stand out
 MANY = 300  # links, above which they fade
-STAGE_LEFT, STAGE_TOP, STAGE_BOTTOM = 44, 14, 44
+STAGE_LEFT, STAGE_TOP, STAGE_BOTTOM = 44, 38, 44
 LABELLED = 40  # peers up to which every row of the stages has its number
 LABEL = "The graph of who talked to whom. Arrow keys go from peer to peer, Enter chooses one."
 
@@ -126,8 +126,7 @@ def stages(story: Story) -> Markup:
               for name, at in zip(names, x, strict=True)]  # fmt: skip
     parts.append(tag("text", "round", x=f"{(x[0] + x[-1]) / 2:.1f}", y=f"{foot + 18:.1f}", text_anchor="middle",
                      class_="title"))  # fmt: skip
-    parts.append(tag("text", "peers", transform=f"rotate(-90 12 {(STAGE_TOP + foot) / 2:.0f})", x=12,
-                     y=f"{(STAGE_TOP + foot) / 2:.0f}", text_anchor="middle", class_="title"))  # fmt: skip
+    parts.append(tag("text", "peers", x=2, y=18, class_="title"))
     every = [_between(x[t], x[t + 1], y, links) for t, links in enumerate(found.links)]
     lines = tag("path", d="".join(every), class_="links many" if n > 16 else "links")
     spots = tag("path", d="".join(f"M{at:.1f} {up:.1f}h0" for at in x for up in y), class_=f"spots {_size(row)}")

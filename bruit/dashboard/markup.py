@@ -92,10 +92,6 @@ def section(name: str, title: str, *content: object, half: bool = False, tall: b
     return tag("section", *inside, id=name, aria_labelledby=f"{name}-title", class_=size)
 
 
-def figure(caption: object, *content: object) -> Markup:
-    return tag("figure", *content, tag("figcaption", caption))
-
-
 def found_figure(finding: str, drawing: object, words: object = "", source: str = "") -> Markup:
     """A figure under a title that says what was found, with how to read it and where it comes from below."""
     parts = [tag("p", finding, class_="finding"), drawing]

@@ -26,10 +26,14 @@ def model(story: Story) -> Markup:
         return section("model", title, tag("p", "This run ended without a model of finite numbers."), half=True)
     values = estimates.astype(np.float64)
     names, named = names_of(story, values.shape[1])
-    middle, low, high = np.mean(values, axis=0), values.min(axis=0), values.max(axis=0)
+    low, high, holder = values.min(axis=0), values.max(axis=0), written(story).get("peer")
+    if isinstance(holder, int) and 0 <= holder < len(values):
+        middle, whose = values[holder], f"the model of {story.label(holder)}, the one in model.json"
+    else:
+        middle, whose = np.mean(values, axis=0), "the mean over peers"
     order = np.argsort(-np.abs(middle), kind="stable")[:MOST_BARS]
     shown = order if named and len(middle) > MOST_BARS else np.sort(order)
-    words = ["Bars: the mean over peers; whiskers: from the least to the largest of any peer."]
+    words = [f"Bars: {whose}; whiskers: from the least to the largest of any peer."]
     if len(middle) > MOST_BARS:
         words.append(f"The {MOST_BARS} largest of {len(middle)} numbers are drawn.")
     if not named:
@@ -39,7 +43,7 @@ def model(story: Story) -> Markup:
     drawn = _bars([names[k] for k in shown], middle[shown], low[shown], high[shown])
     rows = [(names[k], float(middle[k]), float(low[k]), float(high[k])) for k in range(min(len(middle), 400))]
     figure = found_figure(_finding(names, middle, low, high), drawn, " ".join(words), story.source)
-    table = numbers_behind(("number", "mean over peers", "least", "largest"), rows, "the model")
+    table = numbers_behind(("number", whose, "least", "largest"), rows, "the model")
     return section("model", title, figure, table, half=True)
 
 
@@ -55,9 +59,11 @@ def _finding(names: list[str], middle: Array, low: Array, high: Array) -> str:
 
 def names_of(story: Story, count: int) -> tuple[list[str], bool]:
     """The names of the numbers of the model, and whether they are known: from model.json, else from the task."""
-    for found in (_written(story), story.run.task):
-        columns = found.get("columns")
-        classes = found.get("classes")
+    for found in (written(story), story.run.task):
+        preparation = found.get("preparation")
+        prepared = preparation if isinstance(preparation, dict) else {}
+        columns = found.get("inputs") or found.get("columns") or prepared.get("columns")
+        classes = found.get("classes") or prepared.get("classes")
         if isinstance(columns, list) and 0 < len(columns) <= MOST_NAMES:
             plain = [str(one.get("name", one)) if isinstance(one, dict) else str(one) for one in columns]
             for more in ([], ["intercept"]):
@@ -74,7 +80,7 @@ def names_of(story: Story, count: int) -> tuple[list[str], bool]:
     return [f"number {k + 1}" for k in range(count)], False
 
 
-def _written(story: Story) -> dict[str, Any]:
+def written(story: Story) -> dict[str, Any]:
     """What model.json in the run folder says, if there is one that can be read."""
     path = None if story.folder is None else story.folder / "model.json"
     try:
@@ -107,5 +113,5 @@ def _bars(names: list[str], middle: Array, low: Array, high: Array) -> Markup:
                         tag("td", number(value), class_="number")))  # fmt: skip
     scale = f"from {number(least)} to {number(most)}"
     head = tag("tr", tag("th", "number", scope="col"), tag("th", scale, scope="col"),
-               tag("th", "mean", scope="col", class_="number"))  # fmt: skip
+               tag("th", "value", scope="col", class_="number"))  # fmt: skip
     return tag("table", tag("thead", head), tag("tbody", *rows), class_="bars")

@@ -100,9 +100,9 @@ export class PeerMap {
     this.theme = theme();
     this.radius = Math.max(2.5 * ratio, Math.min(11 * ratio, 0.28 * Math.sqrt(
       (this.size[0] * this.size[1]) / Math.max(1, this.places.length)) * 0.6));
-    const free = this.size.map((side) => side - 2 * MARGIN * Math.min(...this.size)), aspect = this.picture.aspect || free[0] / free[1];
-    const wide = Math.min(free[0], free[1] * aspect), frame = [wide, wide / aspect];
-    const at = ([x, y]) => [this.size[0] / 2 + frame[0] * (x - 0.5), this.size[1] / 2 + frame[1] * (y - 0.5)];
+    const free = this.size.map((side) => side - 2 * MARGIN * Math.min(...this.size));
+    const aspect = this.picture.aspect || free[0] / free[1], wide = Math.min(free[0], free[1] * aspect);
+    const at = ([x, y]) => [this.size[0] / 2 + wide * (x - 0.5), this.size[1] / 2 + (wide / aspect) * (y - 0.5)];
     this.spots = this.places.map(at);
     this.backdrop.width = this.size[0];
     this.backdrop.height = this.size[1];

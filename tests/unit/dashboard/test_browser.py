@@ -10,7 +10,7 @@ import pytest
 
 import bruit as br
 from bruit.dashboard import write_report
-from bruit.graphs import erdos_renyi
+from bruit.graphs import butterfly, erdos_renyi, torus
 from bruit.testing import small_task
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -65,6 +65,79 @@ def test_it_loads_quietly_and_fits(browser, report, scheme, width):
     assert page.heard == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(CONTRAST) >= 4.5
+
+
+def violations(page):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    found = axe.Axe().run(page).response
+    assert len(found["passes"]) > 10  # it did look
+    return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory):
+    """A butterfly with references and names that are much too long, and a torus without."""
+    folder = tmp_path_factory.mktemp("stories")
+    noise = br.Gaussian(clip=1.0, sigma=2.0)
+    first = br.run(br.Averaging(), butterfly(16), small_task(16), privacy=noise, steps=8, seed=1)
+    first.references = {"alone": 3.0, "central": 0.0}
+    first.task = {**first.task, "columns": ["long" * 30, "short", "x" * 90]}
+    second = br.run(br.Averaging(), torus(5, 5), small_task(25), privacy=noise, steps=4, seed=1)
+    return [write_report(first, folder / "butterfly.html"), write_report(second, folder / "torus.html"),
+            write_report([first, second], folder / "both.html")]  # fmt: skip
+
+
+# Text that sticks out of the page or of its own figure, and text of figures that is too small to read.
+OUTSIDE = """() => {
+  const out = [];
+  for (const text of document.querySelectorAll("svg text, p, td, th, li, dd")) {
+    const box = text.getBoundingClientRect();
+    if (!box.width || text.closest(".wide, pre, nav, .skip, details:not([open])")) continue;
+    const svg = text.closest("svg"), room = svg ? svg.getBoundingClientRect() : { left: 0, right: innerWidth };
+    if (box.left < room.left - 1 || box.right > room.right + 1) out.push(text.textContent);
+    if (svg && parseFloat(getComputedStyle(text).fontSize) * svg.getBoundingClientRect().width /
+        svg.viewBox.baseVal.width < 8.5) out.push("too small: " + text.textContent);
+  }
+  return out;
+}"""
+AXES = """() => Array.from(document.querySelectorAll("svg.chart, svg.stages")).filter((svg) => svg.getBoundingClientRect().width)
+  .map((svg) => Array.from(svg.querySelectorAll(".title")).map((text) => text.textContent))"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_reports_fit_have_labelled_axes_and_can_be_read_by_everybody(browser, stories, width, scheme):
+    for report in stories:
+        page = visit(browser, report, color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
+        assert page.heard == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(OUTSIDE) == []
+        axes = page.evaluate(AXES)
+        assert axes
+        assert all(len(titles) == 2 and all(titles) for titles in axes), axes
+        assert violations(page) == []
+
+
+def test_the_headline_and_the_stages_of_a_butterfly(browser, stories):
+    page = visit(browser, stories[0], viewport={"width": 1440, "height": 900})
+    assert page.inner_text(".headline").startswith("Working together paid: mse ")
+    assert page.inner_text(".headline").endswith("against 3 alone.")
+    shown = page.locator("#curves .if-wide .say").all_text_contents()
+    assert [text.split()[0] for text in shown] == ["alone", "together", "all"]
+    assert "After 4 rounds everybody may know something of what peer" in page.inner_text("#spread-told")
+    page.select_option("#you", "5")
+    assert page.inner_text("#spread-told").endswith("what peer 5 said")
+    assert page.locator("#spread-spots").get_attribute("d").count("M") == 1 + 2 + 4 + 8 + 16
+    assert page.locator("#map .met").count() == 4  # one partner a round
+    half = page.locator("#map-section").bounding_box()["width"]
+    assert 1440 / 3 < half < 1440 / 2  # two figures side by side
+
+
+def test_links_that_go_around_are_marked_at_their_ends(browser, stories):
+    page = visit(browser, stories[1])
+    page.select_option("#you", "0")
+    assert page.locator("#own").get_attribute("d").count("M") == 2
+    assert page.locator("#map .met").count() == 2
 
 
 def test_choosing_yourself(browser, report, averaging):

@@ -27,7 +27,7 @@ def test_a_sweep_is_grouped_by_setting(tmp_path):
     assert two.scores() == ["mse"]
     page = Page(render(tmp_path / "sweep.csv"))
     dots = [one for one in page.all("circle") if one.attributes.get("class", "").startswith("dot")]
-    assert len(dots) == 2 * (2 + 4)  # two figures; a point per setting and a small one per seed
+    assert len(dots) == 2 * 2 * (2 + 4)  # two figures, each wide and narrow; points of settings and seeds
 
 
 def test_runs_side_by_side(folder, averaging):
