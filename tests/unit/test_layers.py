@@ -30,7 +30,8 @@ LAYERS = (
     ("communication", "config", "expected", "experiment"),
     ("attacks",),
     ("result",),
-    ("noise_keys",),
+    ("model", "noise_keys"),
+    ("fitted",),
     ("engines", "two_party"),
     ("network",),
     ("protocols",),
@@ -44,7 +45,7 @@ LAYERS = (
     ("kernels",),
     ("graphs", "tasks", "trace"),
     ("statistics",),
-    ("digests", "domains", "exact_coins", "notebook_table", "whole_files"),
+    ("digests", "domains", "exact_coins", "notebook_table", "verdict", "whole_files"),
     ("arrays",),
     ("errors",),
 )
