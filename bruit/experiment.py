@@ -103,8 +103,8 @@ def run(
 
 def _learned(task: Task, algorithm: Algorithm[Any], estimates: Array, outcome: Outcome) -> Learned:
     """What the models are; the first to be shown is that of peer 0, or of the token's last holder."""
-    walked = isinstance(algorithm.schedule, Walk) and len(outcome.trace.meetings.b) > 0
-    peer = int(outcome.trace.meetings.b[-1]) if walked else 0
+    holders = outcome.trace.meetings.b if isinstance(algorithm.schedule, Walk) else ()
+    peer = int(holders[-1]) if len(holders) else 0
     scored = bool(outcome.metrics.rows) and task.metric in outcome.metrics.names()
     return Learned(task.kind, task.metric, task.recipe(), peer, task.judge(estimates, peer) if scored else None)
 

@@ -9,7 +9,6 @@ manifest, fact by fact, with what is read off private rows said so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -46,20 +45,20 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
     """The records of every peer, and the public part."""
     _check(choices)
     public, facts = _public(table, targets if classes else np.zeros(len(targets)), choices)
-    scaling = _scaling(table, public, choices)
-    features = np.clip((table.features - scaling.centers) / scaling.scales, -scaling.limits, scaling.limits)
-    standard = None if classes else _label_scaling(table, targets, public, choices)
-    center, unit = (0.0, 1.0) if standard is None else standard
-    if standard is not None:
-        targets = np.clip((targets - center) / unit, -STANDARD_LIMIT, STANDARD_LIMIT)
-    directions = None
-    if choices.components is not None:
-        directions = _directions(features, public, choices.components)
+    features, unit = table.features, 1.0
+    if choices.standardize == "public":
+        features = _standardize(features, public)
+        if not classes:
+            targets, unit = _standardize(targets[:, None], public)[:, 0], _scale(targets[public])
+    if choices.standardize == "agreed":
+        features = _by_agreement(table, choices.agreed)
+        if not classes and table.label in choices.agreed.scales:
+            center, unit = choices.agreed.scales[table.label]
+            targets = np.clip((targets - center) / unit, -STANDARD_LIMIT, STANDARD_LIMIT)
+    directions = None if choices.components is None else _directions(features, public, choices.components)
+    if directions is not None:
         features = np.asarray(features @ directions.T)
     ready, bound = finish_rows(features, choices.rows, intercept=True)
-    recipe = Recipe(columns=_columns(table), centers=scaling.centers, scales=scaling.scales, limits=scaling.limits,
-                    directions=directions, rows=choices.rows, label=table.label, center=center, unit=unit,
-                    classes=classes)
     mine = np.flatnonzero(~public)
     owners = None if table.owners is None else table.owners[mine]
     dealt = parse(choices.split, targets[mine], owners, choices.peers, choices.seed)
@@ -67,7 +66,8 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
     facts += _known(table, choices, classes, note, dealt)
     manifest = _manifest(table, choices, public, len(mine) - len(np.unique(dealt.rows)), facts)
     return pack(ready, targets, Split(mine[dealt.rows], dealt.starts), held_out=held_out, classes=classes,
-                row_bound=bound, label_unit=unit, manifest=manifest, recipe=recipe)
+                row_bound=bound, label_unit=unit, manifest=manifest,
+                recipe=_recipe(table, public, choices, classes, directions))
 
 
 def _check(choices: Preparation) -> None:
@@ -145,39 +145,49 @@ def _held_out(strata: Array, share: float, seed: int) -> Bools:
     return public
 
 
-class _Scaling(NamedTuple):
-    """Center, scale and limit of every feature: clip((x - center) / scale, limit)."""
-
-    centers: Array
-    scales: Array
-    limits: Array
-
-
-def _scaling(table: Table, public: Bools, choices: Preparation) -> _Scaling:
-    """By the statistics of the public part, by agreed constants, or not at all."""
+def _recipe(table: Table, public: Bools, choices: Preparation, classes: tuple[str, ...], directions: Array | None
+            ) -> Recipe:
+    """What was done to the rows, for new ones: the constants that `_standardize` and `_by_agreement` apply."""
     width = table.features.shape[1]
+    centers, scales, limits, label = np.zeros(width), np.ones(width), np.full(width, np.inf), (0.0, 1.0)
     if choices.standardize == "public":
-        known = table.features[public]
-        scales = np.array([_scale(column) for column in known.T])
-        return _Scaling(known.mean(axis=0), scales, np.full(width, STANDARD_LIMIT))
-    found = _Scaling(np.zeros(width), np.ones(width), np.full(width, np.inf))
-    if choices.standardize == "agreed":
-        _check_agreement(table, choices.agreed)
-        for place, name in enumerate(table.feature_names):
-            if name in choices.agreed.scales:
-                found.centers[place], found.scales[place] = choices.agreed.scales[name]
-                found.limits[place] = STANDARD_LIMIT
-    return found
+        centers, scales = _statistics(table.features[public])
+        limits[:] = STANDARD_LIMIT
+        middles, units = _statistics(table.labels[public][:, None])
+        label = float(middles[0]), float(units[0])
+    for place, name in enumerate(table.feature_names):
+        if name in choices.agreed.scales:
+            centers[place], scales[place] = choices.agreed.scales[name]
+            limits[place] = STANDARD_LIMIT
+    if table.label in choices.agreed.scales:
+        label = float(choices.agreed.scales[table.label][0]), float(choices.agreed.scales[table.label][1])
+    center, unit = (0.0, 1.0) if classes else label
+    return Recipe(columns=_columns(table), centers=centers, scales=scales, limits=limits, directions=directions,
+                  rows=choices.rows, label=table.label, center=center, unit=unit, classes=classes)
 
 
-def _label_scaling(table: Table, targets: Array, public: Bools, choices: Preparation) -> tuple[float, float] | None:
-    """Center and unit of a label that is a number; None: it is left as it is."""
-    if choices.standardize == "public":
-        return float(targets[public][:, None].mean(axis=0)[0]), _scale(targets[public])
-    if table.label not in choices.agreed.scales:
-        return None
-    center, unit = choices.agreed.scales[table.label]
-    return float(center), float(unit)
+def _columns(table: Table) -> tuple[Column, ...]:
+    """The columns behind the features: those of a text follow each other, one a value."""
+    found: dict[str, Column] = {}
+    for name in table.feature_names:
+        text = max((one for one in table.texts if name.startswith(f"{one}=")), key=len, default=None)
+        if text is None:
+            found[name] = Column(name)
+        else:
+            earlier = found[text].values if text in found else ()
+            found[text] = Column(text, (*earlier, name.removeprefix(f"{text}=")))
+    return tuple(found.values())
+
+
+def _statistics(shown: Array) -> tuple[Array, Array]:
+    """Center and scale of every column."""
+    return shown.mean(axis=0), np.array([_scale(column) for column in shown.T])
+
+
+def _standardize(columns: Array, public: Bools) -> Array:
+    center, scale = _statistics(columns[public])
+    standard: Array = np.clip((columns - center) / scale, -STANDARD_LIMIT, STANDARD_LIMIT)
+    return standard
 
 
 def _directions(columns: Array, public: Bools, components: int) -> Array:
@@ -195,30 +205,21 @@ def _scale(column: Array) -> float:
     return spread if spread > 1e-12 * max(1.0, float(np.abs(column).max())) else 1.0
 
 
-def _check_agreement(table: Table, agreed: Agreed) -> None:
-    """Every column of numbers has its agreed constants; columns of 0 and 1 that stand for a text stay as they are."""
+def _by_agreement(table: Table, agreed: Agreed) -> Array:
+    """Columns of numbers by their agreed constants; columns of 0 and 1 that stand for a text stay as they are."""
     coded = tuple(f"{column}=" for column in table.texts)
+    features = table.features.copy()
     strange = next((name for name in agreed.scales if name not in (*table.feature_names, table.label)), None)
     if strange is not None:
         raise ConfigError(f"the agreed scale is of a column {strange!r}, which {table.name} does not have"
                           f"{nearest(strange, table.feature_names)}")
-    for name in table.feature_names:
+    for place, name in enumerate(table.feature_names):
         if name not in agreed.scales and not name.startswith(coded):
             raise ConfigError(f"the column {name!r} has no agreed scale; add {name} = [center, scale] to scales")
-
-
-def _columns(table: Table) -> tuple[Column, ...]:
-    """The columns behind the features: those of a text follow each other, one a value."""
-    texts: dict[str, list[str]] = {}
-    found: dict[str, Column] = {}
-    for name in table.feature_names:
-        text = max((one for one in table.texts if name.startswith(f"{one}=")), key=len, default=None)
-        if text is None:
-            found[name] = Column(name)
-        else:
-            texts.setdefault(text, []).append(name.removeprefix(f"{text}="))
-            found[text] = Column(text, tuple(texts[text]))
-    return tuple(found.values())
+        if name in agreed.scales:
+            center, scale = agreed.scales[name]
+            features[:, place] = np.clip((features[:, place] - center) / scale, -STANDARD_LIMIT, STANDARD_LIMIT)
+    return features
 
 
 def _known(table: Table, choices: Preparation, classes: tuple[str, ...], note: str, dealt: Split) -> tuple[Fact, ...]:

@@ -24,10 +24,12 @@ WHERE = "the rows"
 
 
 class Column(NamedTuple):
-    """A column as people write it: numbers, or texts of which `values` are known."""
+    """A column as people write it: numbers, or texts of which `values` are known; `fill` stands in its holes, if given.
+    """
 
     name: str
     values: tuple[str, ...] = ()
+    fill: str = ""
 
 
 class Prepared(NamedTuple):
@@ -102,7 +104,7 @@ class Recipe:
         if table.ndim != 2 or table.shape[1] != len(self.columns):
             raise ConfigError(f"the rows are of shape {table.shape}; give one row a record, of {len(self.columns)} "
                               f"columns: {_some(self.names)}")
-        if table.dtype.kind in "buif" and not any(column.values for column in self.columns):
+        if table.dtype.kind in "buif" and not any(column.values or column.fill for column in self.columns):
             bad = np.argwhere(~np.isfinite(table))
             if len(bad):
                 raise ConfigError(f"{WHERE}, row {bad[0][0]}, column {self.names[bad[0][1]]!r} holds no finite number; "
@@ -127,7 +129,7 @@ class Recipe:
     def describe(self) -> dict[str, Any]:
         """As plain data; `recipe_from` reads it."""
         return {
-            "columns": [{"name": column.name, "values": list(column.values) or None} for column in self.columns],
+            "columns": [{"name": column.name, "values": list(column.values) or None, "fill": column.fill or None} for column in self.columns],
             "centers": self.centers.tolist(), "scales": self.scales.tolist(), "limits": self.limits.tolist(),
             "directions": None if self.directions is None else self.directions.tolist(), "rows": self.rows,
             "intercept": self.intercept, "label": {"name": self.label, "center": self.center, "unit": self.unit},
@@ -137,8 +139,8 @@ class Recipe:
 
 def recipe_from(content: Mapping[str, Any]) -> Recipe:
     """The recipe that `Recipe.describe` wrote; raises KeyError, TypeError or ValueError for anything else."""
-    columns = tuple(Column(str(one["name"]), tuple(str(value) for value in one["values"] or ()))
-                    for one in content["columns"])
+    columns = tuple(Column(str(one["name"]), tuple(str(value) for value in one["values"] or ()),
+                           str(one.get("fill") or "")) for one in content["columns"])
     found = Recipe(
         columns=columns, centers=_numbers(content["centers"]), scales=_numbers(content["scales"]),
         limits=_numbers(content["limits"]), rows=str(content["rows"]), intercept=bool(content["intercept"]),
@@ -182,13 +184,13 @@ def as_columns(rows: Any) -> Columns:
 def _spread(table: Columns, column: Column) -> Array:
     """The features of one column: numbers, or one 0/1 feature a known value."""
     if not column.values:
-        found = numbers(table, column.name)
+        found = numbers(_filled(table, column), column.name)
         if found is None:
             raise ConfigError(f"{table.file}, column {column.name!r} holds text, but the model was learned with numbers "
                               "there")
         return found[:, None]
     place = {text: number for number, text in enumerate(column.values)}
-    cells = table.of(column.name)
+    cells = _filled(table, column).of(column.name)
     for row, cell in enumerate(cells):
         if spelled(cell) not in place:
             found_text = "no value" if is_missing(cell) else f"{cell!r}"
@@ -196,6 +198,14 @@ def _spread(table: Columns, column: Column) -> Array:
                               f"{found_text}, which the model has never met{nearest(cell, column.values)}")
     codes = np.array([place[spelled(cell)] for cell in cells])
     return np.asarray(codes[:, None] == np.arange(len(column.values)), dtype=np.float64)
+
+
+def _filled(table: Columns, column: Column) -> Columns:
+    """The same rows with what was agreed on in the holes of this column."""
+    if not column.fill:
+        return table
+    cells = tuple(column.fill if is_missing(cell) else cell for cell in table.of(column.name))
+    return Columns(table.file, (column.name,), (cells,), table.lines)
 
 
 def _mappings(rows: Any) -> bool:
