@@ -17,6 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
 Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]
 
 
@@ -65,6 +66,13 @@ def program() -> str:
     if shutil.which("bruit") is not None or started.name != "bruit":
         return "bruit"
     return os.path.relpath(started)
+
+
+def typed() -> str:
+    """The command as it was typed, to be typed again."""
+    import shlex
+
+    return f"{program()} {shlex.join(sys.argv[1:])}"
 
 
 class Ticker:
