@@ -347,6 +347,17 @@ def main() -> None:
         err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt as error:
-        words = str(error) or "no result was saved"
-        err.print(f"interrupted: {words}", markup=False, highlight=False, soft_wrap=True)
+        _say_interrupted(error)
         sys.exit(130)
+    except SystemExit as end:  # typer turns an interruption into a silent exit; what it knew is its cause
+        cause: BaseException | None = end
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__ or cause.__context__
+        if cause is not None:
+            _say_interrupted(cause)
+        raise
+
+
+def _say_interrupted(error: BaseException) -> None:
+    words = str(error) or "no result was saved"
+    err.print(f"interrupted: {words}", markup=False, highlight=False, soft_wrap=True)

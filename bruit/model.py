@@ -266,7 +266,7 @@ def statement(level: str, mechanism: Mapping[str, Any] | None, epsilon: float | 
     told["in_words"] = f"{known}, {level} level, against everybody (local DP)"
     if epsilon is not None and math.isinf(epsilon):
         told["protected"] = False
-        warnings = ("epsilon is infinite: something was sent without noise", *warnings)
+        warnings = ("epsilon is infinite: so little noise protects nobody", *warnings)
     return told, warnings
 
 
