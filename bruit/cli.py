@@ -126,13 +126,16 @@ def sweep(
     except KeyboardInterrupt:
         rows = kept.found(plan)
         _print_rows(rows, as_json, to_table)
+        done = len(rows) - len(failed(rows))
         unwritten = "" if output is None else f"; {output} is written when all are done"
-        raise KeyboardInterrupt(f"{len(rows)} of {len(plan)} runs are done, kept in {kept.where}{unwritten}; the same"
+        raise KeyboardInterrupt(f"{done} of {len(plan)} runs are done, kept in {kept.where}{unwritten}; the same"
                                 f" command does the others:\n  {typed()}") from None  # fmt: skip
     if output is not None:
         to_csv(rows, output)
     _print_rows(rows, as_json, to_table)
     if failed(rows):
+        err.print(f"{len(failed(rows))} of {len(rows)} runs failed; the others are kept in {kept.where}", highlight=False,
+                  soft_wrap=True)  # fmt: skip
         raise typer.Exit(1)
 
 

@@ -89,6 +89,18 @@ class Model:
         """One number an output: what a prepared row's last number, the intercept, is multiplied with  # (outputs,)."""
         return self._matrix()[:, len(self._applied().inputs) :].sum(axis=1)
 
+    def answer(self) -> dict[str, float]:
+        """What a mean, a histogram or a statistic says, by name, in the units of the columns."""
+        if self.kind not in WITHOUT_ROWS or self.recipe is None:
+            raise ConfigError(f"a model of kind {self.kind} answers rows; use predict")
+        numbers, names = self.numbers, self.classes or self.recipe.names
+        if self.recipe.names:
+            numbers = self.recipe.centers + self.recipe.scales * numbers
+        if self.kind == "statistic":
+            names = (self.recipe.label,)
+        names = names or tuple(f"number {k}" for k in range(len(numbers)))
+        return dict(zip(names, numbers.tolist(), strict=True))
+
     def prepared(self, rows: Any) -> Prepared:
         """New rows as the records were prepared; refuses what the model cannot be applied to."""
         return self._applied().prepare(rows)

@@ -63,13 +63,14 @@ def predict(
 
 def _about(model: Model, as_json: bool) -> None:
     """What a model is, without any rows."""
+    from bruit.model import WITHOUT_ROWS
+
     if as_json:
-        emit_json(model.describe())
+        emit_json({**model.describe(), "answer": model.answer() if model.kind in WITHOUT_ROWS else None})
         return
     say(model.headline())
-    if model.kind in ("mean", "statistic", "histogram"):
-        names = model.classes or [f"number {k}" for k in range(len(model.numbers))]
-        for name, value in zip(names, model.numbers.tolist(), strict=True):
+    if model.kind in WITHOUT_ROWS:
+        for name, value in model.answer().items():
             say(f"  {name}: {value:.6g}")
     elif model.recipe is not None:
         say(f"columns: {', '.join(model.recipe.names)}")

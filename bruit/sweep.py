@@ -124,7 +124,7 @@ class Kept:
         return "memory only (this folder may not be written)" if self.path is None else str(self.path)
 
     def count(self, plan: list[Asked]) -> int:
-        """How many of these runs are done."""
+        """How many of these runs are over."""
         return sum(one.key in self.rows for one in plan)
 
     def found(self, plan: list[Asked]) -> list[Row]:
@@ -196,7 +196,7 @@ def _rows(plan: list[Asked], jobs: int) -> Iterator[Iterable[tuple[Asked, Row]]]
     pool = ProcessPoolExecutor(min(jobs, len(plan)), multiprocessing.get_context("spawn"), _deaf)
     try:
         futures = {pool.submit(_row, one): one for one in plan}
-        yield ((futures[future], _answer(future)) for future in as_completed(futures))
+        yield ((futures[future], _answer(futures[future], future)) for future in as_completed(futures))
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:  # runs that go on would be waited for
@@ -212,16 +212,22 @@ def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _answer(future: Future[Row]) -> Row:
+def _answer(asked: Asked, future: Future[Row]) -> Row:
     try:
         return future.result()
     except BrokenProcessPool:
-        return {ERROR: "the process of this run ended all of a sudden; is there enough memory for so many jobs?"}
+        why = "the process of this run ended all of a sudden; is there enough memory for so many jobs?"
+        return _beginning(asked) | {ERROR: why}
+
+
+def _beginning(asked: Asked) -> Row:
+    """What a row says before anything was run."""
+    return asked.named | {"seed": asked.content["seed"]}
 
 
 def _row(asked: Asked) -> Row:
     """One run and its row; what goes wrong in it is said there, and ends no other run."""
-    beginning = asked.named | {"seed": asked.content["seed"]}
+    beginning = _beginning(asked)
     try:
         result = build(from_dict(asked.content, where=asked.experiment)).run()
         summary = result.summary(asked.delta)

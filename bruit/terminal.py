@@ -80,17 +80,21 @@ class Ticker:
 
     def __init__(self, quiet: bool, title: str) -> None:
         self._bar, self._title, self._task = progress_bar(quiet), title, None
+        self._done = ""
 
     def __enter__(self) -> Ticker:
         if self._bar is not None:
             self._bar.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if isinstance(error, KeyboardInterrupt) and not error.args and self._done:  # whoever keeps something says so
+            error.args = (f"{self._title}, {self._done} done, and lost; no result was saved",)
 
     def __call__(self, done: int, total: int, scores: dict[str, float] | None = None) -> None:
+        self._done = f"{done} of {total}"
         if self._bar is None:
             return
         if self._task is None:

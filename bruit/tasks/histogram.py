@@ -10,6 +10,7 @@ from bruit.errors import ConfigError
 from bruit.tasks.data import load
 from bruit.tasks.mean import Mean
 from bruit.tasks.public import NOTHING, Agreed, Fact
+from bruit.tasks.recipe import Recipe
 
 
 def histogram(peers: int, values: int = 2, data: str | None = None, label: str | None = None, seed: int = 0,
@@ -37,4 +38,4 @@ def histogram(peers: int, values: int = 2, data: str | None = None, label: str |
 
 
 def _rows(chosen: Ints, name: str, values: tuple[str, ...], *facts: Fact) -> Mean:
-    return Mean(np.eye(len(values))[chosen], name, facts, values)
+    return Mean(np.eye(len(values))[chosen], name, facts, _recipe=Recipe.plain((), classes=values))

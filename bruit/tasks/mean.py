@@ -24,7 +24,7 @@ class Mean(Task):
     values: Array
     name: str = "values"
     facts: tuple[Fact, ...] = ()
-    _counted: tuple[str, ...] = ()  # what the coordinates of a histogram count
+    _recipe: Recipe | None = None  # names of the coordinates and their units, or what a histogram counts
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or 0 in self.values.shape:
@@ -101,11 +101,11 @@ class Mean(Task):
 
     @property
     def kind(self) -> str:
-        return "histogram" if self._counted else "mean"
+        return "histogram" if self._recipe is not None and self._recipe.classes else "mean"
 
     def recipe(self) -> Recipe:
-        """A mean is applied to no rows; its numbers are those of the values counted, or of nameless coordinates."""
-        return Recipe.plain((), classes=self._counted)
+        """A mean is applied to no rows; its recipe has the names and units of its numbers, where they are known."""
+        return Recipe.plain(()) if self._recipe is None else self._recipe
 
     def describe(self) -> Manifest:
         shape = Fact(f"the number of peers, {self.peers}, and the length of their values, {self.dim}", "agreed")
