@@ -213,8 +213,9 @@ class Run:
         privacy, warnings = statement(level or "user", mechanism, epsilon, delta, self.local)
         if self.interrupted is not None:
             warnings = (f"the run was {self.stopped_words()}", *warnings)
-        if self.rehearsal:
-            warnings = ("a rehearsal: whoever knows the seed can take the noise away", *warnings)
+        if self.privacy is not None:  # what is promised is promised of real peers
+            privacy |= {"protected": False, "noise": self.noise_words()}
+            warnings = (f"the noise is {self.noise_words()}", *warnings)
         data = self.task.get("data")
         made = {
             "by": "a simulation of all peers", "data": data.get("name") if isinstance(data, dict) else None,

@@ -9,6 +9,7 @@ import numpy as np
 from bruit.algorithms.doorway import same, untwinned
 from bruit.errors import ConfigError
 from bruit.model import FILE, Model, statement
+from bruit.result import REHEARSED
 from bruit.sites.site import Participant
 
 
@@ -26,7 +27,8 @@ def own_model(of: Participant, epsilon: float, delta: float) -> Model:
     level, mechanism = (None, None) if of.privacy is None else (of.privacy.level, of.privacy.describe())
     privacy, warnings = statement(level or "user", mechanism, epsilon, delta, local)
     if of.rehearsed:
-        warnings = ("a rehearsal: whoever knows the seed can take the noise away", *warnings)
+        privacy |= {"protected": False, "noise": REHEARSED}
+        warnings = (f"the noise is {REHEARSED}", *warnings)
     if not (host.ended or host.done):
         warnings = (f"stopped after {host.machine.count} of {host.machine.seat.steps} steps", *warnings)
     score = task.judge(estimate, 0)
