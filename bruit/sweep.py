@@ -104,7 +104,7 @@ def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
 
 @dataclass
 class Kept:
-    """Rows by the name of their run: those of earlier sweeps, and new ones, written down at once if there is a file."""
+    """What came of runs, by their name: of earlier sweeps, and new ones, written down at once if there is a file."""
 
     path: Path | None = None
     rows: dict[str, Row] = field(default_factory=dict)
@@ -128,15 +128,15 @@ class Kept:
         return sum(one.key in self.rows for one in plan)
 
     def found(self, plan: list[Asked]) -> list[Row]:
-        """The rows of these runs that are done, in order."""
-        return [self.rows[one.key] for one in plan if one.key in self.rows]
+        """The rows of these runs that are over, in order, each after what was varied and its seed."""
+        return [one.named | {"seed": one.content["seed"]} | self.rows[one.key] for one in plan if one.key in self.rows]
 
     def add(self, one: Asked, row: Row) -> None:
-        """A row that is done; one that failed is shown and not kept: it is tried again next time."""
+        """What came of a run; one that failed is shown and not kept: it is tried again next time."""
         self.rows[one.key] = row
         if self.path is None or ERROR in row:
             return
-        line = json.dumps({"key": one.key, "varied": list(one.named), "row": plain(row)}, allow_nan=False) + "\n"
+        line = json.dumps({"key": one.key, "seed": one.content["seed"], "row": plain(row)}, allow_nan=False) + "\n"
         made = [folder for folder in self.path.parents if not folder.exists()]
         size = self.path.stat().st_size if self.path.exists() else 0
         try:
@@ -161,8 +161,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Row]]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             content = json.loads(line)
-            varied, row = set(content["varied"]), dict(content["row"])
-            yield str(content["key"]), {name: value if name in varied else _number(value) for name, value in row.items()}
+            yield str(content["key"]), {name: _number(value) for name, value in dict(content["row"]).items()}
         except (ValueError, KeyError, TypeError):
             continue
 
@@ -196,7 +195,7 @@ def _rows(plan: list[Asked], jobs: int) -> Iterator[Iterable[tuple[Asked, Row]]]
     pool = ProcessPoolExecutor(min(jobs, len(plan)), multiprocessing.get_context("spawn"), _deaf)
     try:
         futures = {pool.submit(_row, one): one for one in plan}
-        yield ((futures[future], _answer(futures[future], future)) for future in as_completed(futures))
+        yield ((futures[future], _answer(future)) for future in as_completed(futures))
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:  # runs that go on would be waited for
@@ -212,33 +211,25 @@ def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _answer(asked: Asked, future: Future[Row]) -> Row:
+def _answer(future: Future[Row]) -> Row:
     try:
         return future.result()
     except BrokenProcessPool:
-        why = "the process of this run ended all of a sudden; is there enough memory for so many jobs?"
-        return _beginning(asked) | {ERROR: why}
-
-
-def _beginning(asked: Asked) -> Row:
-    """What a row says before anything was run."""
-    return asked.named | {"seed": asked.content["seed"]}
+        return {ERROR: "the process of this run ended all of a sudden; is there enough memory for so many jobs?"}
 
 
 def _row(asked: Asked) -> Row:
-    """One run and its row; what goes wrong in it is said there, and ends no other run."""
-    beginning = _beginning(asked)
+    """What came of one run, for its row; what goes wrong in it is said there, and ends no other run."""
     try:
         result = build(from_dict(asked.content, where=asked.experiment)).run()
         summary = result.summary(asked.delta)
     except BruitError as error:
-        return beginning | {ERROR: str(error)}
+        return {ERROR: str(error)}
     except Exception as error:  # a bug, or memory that is not there: the other rows are worth having
-        return beginning | {ERROR: f"{type(error).__name__}: {error}"}
+        return {ERROR: f"{type(error).__name__}: {error}"}
     judged = result.verdict()
     return (
-        beginning
-        | {name: result.metrics.last(name) for name in result.metrics.names()}
+        {name: result.metrics.last(name) for name in result.metrics.names()}
         | result.references
         | ({} if judged is None else {"gain_over_alone": judged.gain})
         | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
