@@ -31,8 +31,8 @@ from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.algorithms.walk_sum import WalkSum
 from bruit.engines.bulk import Bulk
-from bruit.engines.events import Events
 from bruit.engines.engine import Stop
+from bruit.engines.events import Events
 from bruit.errors import BruitError, ConfigError, ConformanceError, PrivacyError
 from bruit.experiment import chain, rehearse, run, several_tokens
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
@@ -57,6 +57,7 @@ __all__ = [
     "DualAveraging", "DualAveragingRounds", "Events", "FedAvg", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM",
     "GossipSGD", "Gosta", "GostaRounds", "Laplace", "ModelPropagation", "PairAveraging", "Pairs", "Personalized",
     "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "Stop", "TokenHistogram", "U1Gossip",
-    "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs", "load", "load_model",
-    "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens", "tasks",
+    "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs", "load",
+    "load_model", "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run",
+    "several_tokens", "tasks",
 ]  # fmt: skip

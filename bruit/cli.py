@@ -68,8 +68,8 @@ def run(
     from bruit.build import build
     from bruit.config import from_dict, identity, read
     from bruit.result import load
-    from bruit.run_places import named_place, place_of, save
     from bruit.run_cli import learned, shown
+    from bruit.run_places import named_place, place_of, save
 
     file, text = read(experiment)
     changes: dict[str, Any] = {} if seed is None else {"seed": seed}
@@ -99,7 +99,7 @@ def sweep(
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time, each on its own core.")] = 1,
     delta: Delta = 1e-6,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite --out, and run what is done already again.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite --out, and run all of it again.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -134,8 +134,8 @@ def sweep(
         to_csv(rows, output)
     _print_rows(rows, as_json, to_table)
     if failed(rows):
-        err.print(f"{len(failed(rows))} of {len(rows)} runs failed; the others are kept in {kept.where}", highlight=False,
-                  soft_wrap=True)  # fmt: skip
+        lost = f"{len(failed(rows))} of {len(rows)} runs failed"
+        err.print(f"{lost}; the others are kept in {kept.where}", highlight=False, soft_wrap=True)
         raise typer.Exit(1)
 
 

@@ -24,7 +24,7 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def fit(self, X: Any, y: Any = None) -> Any:  # noqa: N803
+    def fit(self, X: Any, y: Any = None) -> Any:
         raise ConfigError("this estimator was learned by peers and is not fitted again; make a new run, or use the"
                           " estimators of bruit.sklearn")  # fmt: skip
 
@@ -48,7 +48,7 @@ class _Fitted(BaseEstimator):  # type: ignore[misc]
     def prepared_names_(self) -> Any:
         return np.array([] if self.model.recipe is None else self.model.recipe.inputs, dtype=object)
 
-    def predict(self, X: Any) -> Any:  # noqa: N803
+    def predict(self, X: Any) -> Any:
         return self.model.predict(X)
 
 
@@ -59,11 +59,11 @@ class FittedClassifier(ClassifierMixin, _Fitted):  # type: ignore[misc]
     def classes_(self) -> Any:
         return self.model.labels()
 
-    def decision_function(self, X: Any) -> Array:  # noqa: N803
+    def decision_function(self, X: Any) -> Array:
         scores = self.model.scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+    def predict_proba(self, X: Any) -> Array:
         return self.model.predict_proba(X)
 
 

@@ -3,9 +3,9 @@
     scores = W x + b of a prepared row x       logistic: the second class where the score is positive
     softmax: the class of the largest score    ridge: center + unit * score       pairwise: the score, or a distance
 
-On disk it is one JSON file without pickles. It holds what was released or is public (`tasks.recipe`), so it may be given
-away, unless it says otherwise: a model learned without noise, or one that holds raw data of its peer. No seed is in it:
-who has the seed and a guess of the records could draw the noise again.
+On disk it is one JSON file without pickles. It holds what was released or is public (`tasks.recipe`), so it may be
+given away, unless it says otherwise: a model learned without noise, or one that holds raw data of its peer. No seed is
+in it: who has the seed and a guess of the records could draw the noise again.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class Model:
     @property
     def coefficients(self) -> Array:
         """One row an output, one number an input of the prepared rows, the intercept left out  # (outputs, p)."""
-        return self._matrix()[:, : len(self._applied().inputs)]
+        return self._matrix()[:, : self._applied().width - int(self._applied().intercept)]
 
     @property
     def intercept(self) -> Array:
         """One number an output: what a prepared row's last number, the intercept, is multiplied with  # (outputs,)."""
-        return self._matrix()[:, len(self._applied().inputs) :].sum(axis=1)
+        return np.asarray(self._matrix()[:, len(self._applied().inputs) :].sum(axis=1))
 
     def answer(self) -> dict[str, float]:
         """What a mean, a histogram or a statistic says, by name, in the units of the columns."""
@@ -148,31 +148,14 @@ class Model:
         """How good the model is on rows that come with their label; None if they do not, or it has no such measure."""
         if self.recipe is None or self.recipe.label not in table.names or self.kind not in LINEAR:
             return None
-        scores = self.scores(table)
+        scores, label = self.scores(table), self.recipe.label
         if self.kind == "ridge":
-            wanted = numbers_of(table, self.recipe.label)
-            if wanted is None:
-                raise ConfigError(f"{table.file}, column {self.recipe.label!r} holds text, but the model predicts a number")
             found = self.recipe.center + self.recipe.unit * scores[:, 0]
-            return "rmse", float(np.sqrt(((found - wanted) ** 2).mean()))
-        places = self._places(scores)
-        return "accuracy", float((self._true_places(table) == places).mean())
-
-    def _true_places(self, table: Columns) -> Ints:
-        cells, known = table.of(self.recipe.label if self.recipe else ""), {name: k for k, name in enumerate(self.classes)}
-        cut = _threshold(self.classes)
-        if cut is not None:
-            values = numbers_of(table, self.recipe.label if self.recipe else "")
-            return np.asarray(np.array([] if values is None else values) > cut, np.int64)
-        strange = next((row for row, cell in enumerate(cells) if spelled(cell) not in known), None)
-        if strange is not None:
-            raise ConfigError(f"{table.file} row {strange} (line {table.lines[strange]}): the label is {cells[strange]!r}, "
-                              f"which is none of the model's classes{nearest(cells[strange], self.classes)}; leave the "
-                              "column out to predict only")
-        return np.array([known[spelled(cell)] for cell in cells], np.int64)
+            return "rmse", float(np.sqrt(((found - _label_numbers(table, label)) ** 2).mean()))
+        return "accuracy", float((_label_places(table, label, self.classes) == self._places(scores)).mean())
 
     def to_sklearn(self) -> Any:
-        """A fitted estimator of scikit-learn: predict, predict_proba, classes_, coef_, intercept_; rows as in `predict`."""
+        """A fitted estimator of scikit-learn: predict, predict_proba, classes_, coef_, intercept_."""
         from bruit.fitted import FittedClassifier, FittedRegressor
 
         self._matrix()
@@ -188,8 +171,8 @@ class Model:
             raise ConfigError(f"a {self.kind} is no function of rows: its {len(self.numbers)} numbers are the answer; "
                               "read them in `numbers` (`bruit predict MODEL` without a file prints them)")
         if self.recipe is None:
-            raise ConfigError(f"nobody wrote down how rows are prepared for this model of kind {self.kind}, so it cannot "
-                              "be applied to new ones; make its records with `load`, or with Records.of")
+            raise ConfigError(f"nobody wrote down how rows are prepared for this model of kind {self.kind}, so it is "
+                              "applied to no new ones; make its records with `load`, or with Records.of")
         if not bool(np.isfinite(self.numbers).all()):
             raise ConfigError("this model holds numbers that are not finite: the run went astray; use a smaller rate")
         return self.recipe
@@ -199,21 +182,21 @@ class Model:
         if self.kind == METRIC:
             raise ConfigError("a pairwise metric compares two rows; use distances")
         if len(self.numbers) % width:
-            raise ConfigError(f"the model has {len(self.numbers)} numbers, and a prepared row has {width}: they do not fit")
+            raise ConfigError(f"the model has {len(self.numbers)} numbers and a prepared row {width}: they do not fit")
         return self.numbers.reshape(-1, width)
 
     def describe(self) -> dict[str, Any]:
         """The whole model as plain data; `model_from` reads it."""
-        linear = {}
-        if self.kind in (*LINEAR, *SCORED) and self.recipe is not None and bool(np.isfinite(self.numbers).all()):
-            linear = {"inputs": list(self.recipe.inputs), "coefficients": self.coefficients.tolist(),
-                      "intercept": self.intercept.tolist()}  # fmt: skip
+        numbers: dict[str, Any] = {"numbers": self.numbers.tolist()}
+        if self.recipe is not None and self.kind in (*LINEAR, *SCORED):
+            matrix, inputs = self.numbers.reshape(-1, self.recipe.width), self.recipe.inputs
+            numbers = {"inputs": list(inputs), "coefficients": matrix[:, : len(inputs)].tolist(),
+                       "intercept": matrix[:, len(inputs) :].ravel().tolist()}  # fmt: skip
         return {
             "format": FORMAT, "version": VERSION, "kind": self.kind, "metric": self.metric, "score": self.score,
             "score_on": None if self.score is None else "public records that no peer holds", "peer": self.peer,
-            "peers": self.peers, "warnings": list(self.warnings), "privacy": dict(self.privacy), "made": dict(self.made),
-            "preparation": None if self.recipe is None else self.recipe.describe(), **linear,
-            "numbers": self.numbers.tolist(),
+            "peers": self.peers, "warnings": list(self.warnings), "privacy": dict(self.privacy),
+            "made": dict(self.made), "preparation": None if self.recipe is None else self.recipe.describe(), **numbers,
         }  # fmt: skip
 
     def save(self, path: str | Path) -> Path:
@@ -252,7 +235,7 @@ def model_from(content: Any, where: str) -> Model:
         recipe = None if content["preparation"] is None else recipe_from(content["preparation"])
         score = None if content["score"] is None else float(content["score"])
         found = Model(
-            kind=str(content["kind"]), numbers=np.array([float(x) for x in content["numbers"]], np.float64),
+            kind=str(content["kind"]), numbers=_numbers(content, recipe),
             recipe=recipe, metric=str(content["metric"]), score=score, peer=int(content["peer"]),
             peers=int(content["peers"]), privacy=dict(content["privacy"]), made=dict(content["made"]),
             warnings=tuple(str(text) for text in content["warnings"]),
@@ -264,6 +247,16 @@ def model_from(content: Any, where: str) -> Model:
         raise ConfigError(f"the model {where} is broken: {len(found.numbers)} numbers for {outputs} outputs of "
                           f"{recipe.width} inputs")
     return found
+
+
+def _numbers(content: dict[str, Any], recipe: Recipe | None) -> Array:
+    """All numbers of a model in a row, output by output, the intercept last."""
+    if recipe is None or "coefficients" not in content:
+        return np.array([float(x) for x in content["numbers"]], np.float64)
+    rows = [[float(x) for x in row] for row in content["coefficients"]]
+    if recipe.intercept:
+        rows = [[*row, float(b)] for row, b in zip(rows, content["intercept"], strict=True)]
+    return np.array([x for row in rows for x in row], np.float64)
 
 
 def statement(level: str, mechanism: Mapping[str, Any] | None, epsilon: float | None, delta: float,
@@ -280,6 +273,27 @@ def statement(level: str, mechanism: Mapping[str, Any] | None, epsilon: float | 
         told["protected"] = False
         warnings = ("epsilon is infinite: so little noise protects nobody", *warnings)
     return told, warnings
+
+
+def _label_numbers(table: Columns, label: str) -> Array:
+    found = numbers_of(table, label)
+    if found is None:
+        raise ConfigError(f"{table.file}, column {label!r} holds text, but the model predicts a number")
+    return found
+
+
+def _label_places(table: Columns, label: str, classes: tuple[str, ...]) -> Ints:
+    """The place of each row's label among the classes."""
+    cut, place = _threshold(classes), {name: k for k, name in enumerate(classes)}
+    if cut is not None:
+        return np.asarray(_label_numbers(table, label) > cut, np.int64)
+    cells = table.of(label)
+    strange = next((row for row, cell in enumerate(cells) if spelled(cell) not in place), None)
+    if strange is not None:
+        raise ConfigError(f"{table.file} row {strange} (line {table.lines[strange]}): the label is {cells[strange]!r}, "
+                          f"which is none of the model's classes{nearest(cells[strange], classes)}; leave the column "
+                          "out to predict only")
+    return np.array([place[spelled(cell)] for cell in cells], np.int64)
 
 
 def _threshold(classes: tuple[str, ...]) -> float | None:

@@ -22,7 +22,7 @@ MOST_PAIRS = 2000  # rows whose pairs are compared by a pairwise metric
 
 def predict(
     model: Annotated[Path, typer.Argument(help="A model.json, a run folder, or the state folder of a peer.")],
-    rows: Annotated[Path | None, typer.Argument(metavar="[NEW.csv]", help="New rows, with the model's columns.")] = None,
+    rows: Annotated[Path | None, typer.Argument(metavar="[NEW.csv]", help="New rows, with the same columns.")] = None,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write instead of printing.")] = None,
     peer: Annotated[int | None, typer.Option(help="Of a run folder: whose model.")] = None,
     force: Force = False,
@@ -45,8 +45,8 @@ def predict(
         _about(found, as_json)
         return
     if found.kind in WITHOUT_ROWS:
-        raise ConfigError(f"this model is a {found.kind}, a few numbers that are applied to no rows; leave {rows} out to"
-                          " see them")  # fmt: skip
+        raise ConfigError(f"this model is a {found.kind}, a few numbers that are applied to no rows; leave {rows} out"
+                          " to see them")  # fmt: skip
     table = rows_of(rows)
     answers, about = _predicted(found, table)
     if as_json:

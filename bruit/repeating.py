@@ -55,8 +55,8 @@ def repeat(
                 if progress is not None:
                     progress(len(found), len(chosen))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{len(found)} of {len(chosen)} runs were done, and are lost: repeat returns all of them or"
-                                " none; `bruit sweep` keeps what is done") from None  # fmt: skip
+        raise KeyboardInterrupt(f"{len(found)} of {len(chosen)} runs were done, and are lost: repeat returns all of"
+                                " them or none; `bruit sweep` keeps what is done") from None  # fmt: skip
     return tuple(found)
 
 

@@ -62,7 +62,7 @@ class Run:
     data that was to stay at home; `twin`: the states of the same peers with other raw data (`algorithms.doorway`);
     `declared` is what the noise takes from the task: bounds that were checked when the run was built, and constants
     that are assumed; `interrupted`: how much was done, of how much, when somebody stopped it; `learned` what its models
-    are, `identity` a name of the experiment file, its data and the options behind it (empty for runs made in Python)."""
+    are, `identity` a name of the experiment, its data and the options behind it (empty for runs made in Python)."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence

@@ -20,7 +20,8 @@ def learned(built: Experiment, before: Run | None, rehearsal: bool, quiet: bool)
             raise ConfigError(f"what was kept of this run, {before.stopped_words()}, is not how it began now: its data"
                               " or bruit itself changed; add --force to replace it")  # fmt: skip
         if not quiet:
-            err.print(f"run from the start; it begins as the run that was {before.stopped_words()}", highlight=False, soft_wrap=True)
+            told = f"run from the start; it begins as the run that was {before.stopped_words()}"
+            err.print(told, highlight=False, soft_wrap=True)
     if result.interrupted is None:
         try:
             built.compare(result)
@@ -45,8 +46,8 @@ def shown(result: Run, place: Place, delta: float, quiet: bool, as_json: bool) -
         if not quiet:
             _say_next(result, place)
     if not result.identity:
-        raise KeyboardInterrupt(f"the references (alone, central) were left out; the run is kept in {folder}, and the same"
-                                f" command runs it anew:\n  {typed()}")  # fmt: skip
+        raise KeyboardInterrupt(f"the references (alone, central) were left out; the run is kept in {folder}, and the"
+                                f" same command runs it anew:\n  {typed()}")  # fmt: skip
     if result.interrupted is not None:
         raise KeyboardInterrupt(f"{result.stopped_words().removeprefix('interrupted ')}; what was done is kept in"
                                 f" {folder} (releases, scores, models), for `{program()} show` and `{program()}"

@@ -1,6 +1,6 @@
 """Where `bruit run` puts a run: a name of its own, so that no run ever takes the place of another.
 
-    runs/NAME-seed3.run                 the first one                runs/NAME-seed3-2.run    another one, of a changed file
+    runs/NAME-seed3.run      the first one               runs/NAME-seed3-2.run      another one, of a changed file
 
 The same experiment (file, data, options; the seed is one of them) has one place: a whole run that is there already is
 shown and not run again, and one that was interrupted is replaced by the whole one. `--force` runs it again.

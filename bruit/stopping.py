@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM as people mean them: stop, and keep what is done.
 
-While a run goes on, the first signal asks it to end between two steps (`engines.engine.Stop`); the second one ends it at
-once. Everywhere else a signal is a `KeyboardInterrupt`, whose words, if it has any, say what is lost and what is kept.
+While a run goes on, the first signal asks it to end between two steps (`engines.engine.Stop`); the second one ends it
+at once. Everywhere else a signal is a `KeyboardInterrupt`, whose words, if it has any, say what is lost and what kept.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
           progress: Progress | None = None, jobs: int = 1) -> list[Row]:  # fmt: skip
     """All runs, in order; every row names its setting, seed, final metrics and epsilons. `jobs` run at the same time.
 
-    A run that fails has the reason in its row, under "error"; if all of them fail, the first reason is raised. More than
-    one job takes processes, each of which imports bruit once: a script that sweeps so needs the usual
+    A run that fails has the reason in its row, under "error"; if all of them fail, the first reason is raised. More
+    than one job takes processes, each of which imports bruit once: a script that sweeps so needs the usual
     `if __name__ == "__main__":`.
     """
     return work(planned(experiment, vary, seeds, delta), Kept(), progress, jobs)

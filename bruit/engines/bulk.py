@@ -154,7 +154,8 @@ class _Story:
         state, done, total = self.latest
         if self.order is not None:
             meetings, order = self.order
-            self.trace.meetings = Meetings(*(column[np.sort(order[:done])] for column in meetings))
+            done_ones = np.sort(order[:done])
+            self.trace.meetings = Meetings(meetings.time[done_ones], meetings.a[done_ones], meetings.b[done_ones])
         self.trace.received.sort(key=lambda message: message.clock)
         if self.job.evaluate is not None and self.job.evaluate_every > 0 and self.metrics.steps[-1:] != [done]:
             self.metrics.add(done, self.job.evaluate(believed(self.job.algorithm, state)))

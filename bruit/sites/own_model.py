@@ -33,7 +33,8 @@ def own_model(of: Participant, epsilon: float, delta: float) -> Model:
         warnings = (f"stopped after {host.machine.count} of {host.machine.seat.steps} steps", *warnings)
     score = task.judge(estimate, 0)
     made = {"by": "a real peer", "graph": host.machine.seat.graph.name, "algorithm": algorithm.describe(),
-            "steps": host.machine.seat.steps, "run": host.run_id, "known_besides": task.describe().get("public", [])}  # fmt: skip
+            "steps": host.machine.seat.steps, "run": host.run_id,
+            "known_besides": task.describe().get("public", [])}  # fmt: skip
     return Model(
         kind=task.kind, numbers=estimate.ravel(), recipe=task.recipe(), metric=task.metric,
         score=score.value if score.public else None, peer=host.me, peers=task.peers, privacy=privacy, made=made,

@@ -129,7 +129,8 @@ class Recipe:
     def describe(self) -> dict[str, Any]:
         """As plain data; `recipe_from` reads it."""
         return {
-            "columns": [{"name": column.name, "values": list(column.values) or None, "fill": column.fill or None} for column in self.columns],
+            "columns": [{"name": column.name, "values": list(column.values) or None, "fill": column.fill or None}
+                        for column in self.columns],
             "centers": self.centers.tolist(), "scales": self.scales.tolist(), "limits": self.limits.tolist(),
             "directions": None if self.directions is None else self.directions.tolist(), "rows": self.rows,
             "intercept": self.intercept, "label": {"name": self.label, "center": self.center, "unit": self.unit},
@@ -186,8 +187,8 @@ def _spread(table: Columns, column: Column) -> Array:
     if not column.values:
         found = numbers(_filled(table, column), column.name)
         if found is None:
-            raise ConfigError(f"{table.file}, column {column.name!r} holds text, but the model was learned with numbers "
-                              "there")
+            raise ConfigError(f"{table.file}, column {column.name!r} holds text, but the model was learned with "
+                              "numbers there")
         return found[:, None]
     place = {text: number for number, text in enumerate(column.values)}
     cells = _filled(table, column).of(column.name)

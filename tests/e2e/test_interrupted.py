@@ -201,7 +201,7 @@ def test_a_run_that_fails_loses_no_other(bruit, mean, monkeypatch):
     assert "1 of 2 runs failed" in text.err
     assert bruit("show", "two.csv", "--html", "two.html", "--quiet").code == 0
     assert bruit("sweep", mean, "--vary", "task.kind=ridge").code == 2  # nothing is left
-    assert list(bruit("sweep", mean, "--json").json[0])[0] == "seed"  # kept, and nothing is varied now
+    assert next(iter(bruit("sweep", mean, "--json").json[0])) == "seed"  # kept, and nothing is varied now
     monkeypatch.setattr("bruit.result.Run.summary", lambda *_, **__: 1 / 0)
     said = bruit("sweep", mean, "--seeds", 2, "--force")
     assert said.code == 2
@@ -213,8 +213,9 @@ def test_workers_are_quiet_when_a_sweep_is_interrupted(mean, tmp_path):
     """Ctrl-C reaches the whole group of processes, as in a terminal."""
     mean.write_text(mean.read_text().replace("ring:6", "torus:16x16").replace("steps = 4", "steps = 3000"))
     words = [sys.executable, "-m", "bruit", "sweep", str(mean), "--seeds", "40", "--jobs", "2"]
+    around = {**os.environ, "PYTHONPATH": str(Path(br.__file__).parents[1])}
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True, env={**os.environ, "PYTHONPATH": str(Path(br.__file__).parents[1])})
+                               start_new_session=True, env=around)
     kept = tmp_path / "runs" / "mean.sweep" / "rows.jsonl"
     for _ in range(1200):
         if kept.exists() and kept.read_text().count("\n") >= 2:

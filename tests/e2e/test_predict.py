@@ -63,7 +63,7 @@ def test_a_run_says_where_its_model_is_and_how_it_is_used(bruit, learn):
 
 def test_predictions_of_new_rows(bruit, learn):
     bruit("run", learn, "--out", "x.run")
-    write_rows("new.csv", range(0, 60), ("label", "id"))
+    write_rows("new.csv", range(60), ("label", "id"))
     said = bruit("predict", "x.run", "new.csv")
     assert said.code == 0
     rows = list(csv.DictReader(io.StringIO(said.out)))
@@ -71,7 +71,7 @@ def test_predictions_of_new_rows(bruit, learn):
     assert {row["prediction"] for row in rows} <= {"malignant", "benign"}
     assert all(0.5 <= float(row["probability"]) <= 1 for row in rows)
     assert "left alone: id" in said.err
-    truth = [row["label"] for row in csv.DictReader(open("new.csv"))]
+    truth = [row["label"] for row in csv.DictReader(io.StringIO(Path("new.csv").read_text()))]
     right = sum(row["prediction"] == name for row, name in zip(rows, truth, strict=True)) / 60
     assert f"these rows have the label: accuracy {right:.4f}" in said.err
     assert "beware" in said.err  # simulated noise

@@ -18,8 +18,8 @@ MODULES = sorted(ROOT.rglob("*.py"))
 LAYERS = (
     ("__main__",),
     ("cli",),
-    ("attacks_cli", "audit_cli", "dashboard_cli", "gopa_cli", "ldp_cli", "model_cli", "peers_cli", "planning_cli", "run_cli",
-     "statistics_cli", "ui_cli"),
+    ("attacks_cli", "audit_cli", "dashboard_cli", "gopa_cli", "ldp_cli", "model_cli", "peers_cli", "planning_cli",
+     "run_cli", "statistics_cli", "ui_cli"),
     ("average_cli", "lattice_cli", "linkage_cli", "membership_cli", "tables_cli", "two_party_cli"),
     ("ui",),
     ("sites", "sklearn", "stopping", "terminal"),

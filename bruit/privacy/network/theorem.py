@@ -151,8 +151,8 @@ class Facts:
 def out_of_reach(facts: Facts) -> str:
     """Why no theorem on views speaks of these facts, whatever the algorithm; empty if nothing stands in the way."""
     if facts.interrupted:
-        return (f"the run was {facts.interrupted}, and the theorems on views are about whole runs; every release that was"
-                " made is charged as local DP")  # fmt: skip
+        return (f"the run was {facts.interrupted}, and the theorems on views are about whole runs; every release that"
+                " was made is charged as local DP")  # fmt: skip
     if facts.missed:
         return (f"{facts.missed} exchanges were missed or made up for later, so the views are not those of the agreed"
                 " protocol; they are charged as local DP")  # fmt: skip
