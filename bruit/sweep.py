@@ -231,7 +231,7 @@ def _row(asked: Asked) -> Row:
     return (
         {name: result.metrics.last(name) for name in result.metrics.names()}
         | result.references
-        | ({} if judged is None else {"gain_over_alone": judged.gain})
+        | ({} if judged is None else {"gain": judged.gain})
         | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
         | {"epsilon_local": summary.local_epsilon, "delta": asked.delta, "status": summary.status}
     )
@@ -243,7 +243,12 @@ def failed(rows: list[Row]) -> list[Row]:
 
 
 def to_table(rows: list[Row]) -> Table:
-    table, names = Table(), _columns(rows)
+    """One line a run, and the mean of each setting; what is the same for all epsilons is said once, below."""
+    shared = {name: rows[0][name] for name in ("delta", "status") if len({row.get(name) for row in rows}) == 1
+              and name in rows[0]} if rows else {}  # fmt: skip
+    told = [f"delta = {shared['delta']:g}" if name == "delta" else str(shared[name]) for name in shared]
+    table = Table(caption=f"epsilons: {', '.join(told)}" if told else None, caption_justify="left")
+    names = [name for name in _columns(rows) if name not in shared]
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:

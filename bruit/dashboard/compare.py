@@ -17,7 +17,7 @@ from bruit.report import headline
 from bruit.whole_files import to_json
 
 AGAINST = {"epsilon_worst": "worst pair", "epsilon_typical": "typical pair (median)", "epsilon_local": "local DP alone"}
-NOT_SCORES = {*AGAINST, "delta", "status", "seed", "alone", "central", "gain_over_alone"}
+NOT_SCORES = {*AGAINST, "delta", "status", "seed", "alone", "central", "gain"}
 MOST_ROWS = 20_000  # of a sweep's file
 MOST_SCORES = 3
 TOLD = ("task", "data", "split", "seed", "test", "records", "rows", "peers")  # what tells one task from another

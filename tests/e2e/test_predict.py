@@ -162,7 +162,7 @@ def test_a_run_worse_than_alone_says_so_and_what_would_help(bruit, learn):
     assert json.loads(Path("bad.run/manifest.json").read_text())["verdict"]["worse"] is True
     assert bruit("show", "good.run", "--json").json["verdict"]["worse"] is False
     (row,) = bruit("sweep", learn, "--json").json
-    assert row["gain_over_alone"] == pytest.approx(shown["gain"])
+    assert row["gain"] == pytest.approx(shown["gain"])
 
 
 def test_errors_that_should_be_small_are_compared_the_other_way(bruit, mean):
