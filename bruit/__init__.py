@@ -31,13 +31,14 @@ from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.algorithms.walk_sum import WalkSum
 from bruit.engines.bulk import Bulk
+from bruit.engines.engine import Stop
 from bruit.engines.events import Events
 from bruit.errors import BruitError, ConfigError, ConformanceError, PrivacyError
 from bruit.experiment import chain, rehearse, run, several_tokens
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse
 from bruit.repeating import repeat
 from bruit.replaying import replay
-from bruit.result import Run, load
+from bruit.result import Run, load, load_model
 
 __version__ = "0.1.0"
 
@@ -55,7 +56,8 @@ __all__ = [
     "Averaging", "Boosting", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian",
     "DualAveraging", "DualAveragingRounds", "Events", "FedAvg", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM",
     "GossipSGD", "Gosta", "GostaRounds", "Laplace", "ModelPropagation", "PairAveraging", "Pairs", "Personalized",
-    "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "TokenHistogram", "U1Gossip",
+    "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "Stop", "TokenHistogram", "U1Gossip",
     "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs", "load",
-    "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens", "tasks",
+    "load_model", "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run",
+    "several_tokens", "tasks",
 ]  # fmt: skip

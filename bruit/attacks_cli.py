@@ -12,7 +12,7 @@ from bruit.errors import ConfigError
 from bruit.lattice_cli import attack_lattice
 from bruit.linkage_cli import attack_linkage
 from bruit.membership_cli import attack_membership
-from bruit.terminal import Json, emit_json, say
+from bruit.terminal import Force, Json, emit_json, say
 from bruit.whole_files import check_place
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def attack_invert(
     method: Annotated[str, typer.Option(help="ols, or gls (weighted by what each message carries).")] = "ols",
     picture: Annotated[Path | None, typer.Option(help="Write a PNG: true images above recovered ones.")] = None,
     image: Annotated[str | None, typer.Option(help="Size of an image, e.g. 8x8 or 32x32x3; else a square.")] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Gradients of the others from what these peers heard of gossip SGD, and records from the gradients.
@@ -83,7 +84,7 @@ def attack_invert(
     Example: bruit attack invert runs/mine.run --seen-by 0
     """
     if picture is not None:
-        check_place(picture)
+        check_place(picture, force)
     answer = _inverted(folder, _peers(seen_by), method, picture, image)
     if as_json:
         emit_json(answer)

@@ -20,7 +20,7 @@ from bruit.algorithms.schedules import Rounds, Walk
 from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_rate import declared_utility
 from bruit.algorithms.walk_sgd import WalkSGD
-from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, TaskSection, line_of
+from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, TaskSection, identity, line_of
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
@@ -61,17 +61,27 @@ class Experiment:
     text: str
 
     def run(self, progress: Progress | None = None, rehearsal: bool = False) -> Run:
-        """Make it happen; references (alone, all data in one place) are computed once, for the observer."""
+        """Make it happen, and compare it with its references."""
+        result = self.learn(progress, rehearsal)
+        self.compare(result)
+        return result
+
+    def learn(self, progress: Progress | None = None, rehearsal: bool = False) -> Run:
+        """Make it happen."""
         result = run(
             self.algorithm, self.graph, self.task, privacy=self.privacy, steps=self.steps, seed=self.file.seed,
             engine=self.engine, watch=self.file.watch, progress=progress,
             evaluate_every=self._scored(), rehearsal=rehearsal,
         )  # fmt: skip
-        result.references = self.task.references() if self.file.references else {}
-        if self.file.references and isinstance(self.algorithm, WalkADMM | FederatedADMM):
-            result.references |= measured(self.algorithm, self.task)
-        result.experiment = self.text
+        result.experiment, result.identity = self.text, identity(self.file, rehearsal=rehearsal)
         return result
+
+    def compare(self, result: Run) -> None:
+        """References (alone, all data in one place) are computed once, for the observer."""
+        found = self.task.references() if self.file.references else {}
+        if self.file.references and isinstance(self.algorithm, WalkADMM | FederatedADMM):
+            found |= measured(self.algorithm, self.task)
+        result.references = found
 
     def _scored(self) -> int | None:
         """How often models are scored: a fused path scores nothing on the way, and nothing at all in its own time."""
@@ -114,6 +124,11 @@ def protocol(file: ExperimentFile, text: str = "", where: str = "experiment") ->
     with _line(text, where, *(("task", "kind") if file.privacy is None else ("privacy", "mechanism"))):
         check_answers(algorithm, file.task.kind, file.privacy, file.task.bins)
     return Protocol(graph, algorithm, steps)
+
+
+def check_protocol(file: ExperimentFile) -> None:
+    """Refuse an experiment whose graph, algorithm and steps do not fit together; no data is read."""
+    protocol(_without_rate(file) if _by_utility(file) else file)
 
 
 def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Experiment:

@@ -7,6 +7,7 @@ and can go on, 130 interrupted. Results go to standard output, progress and erro
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,11 +18,13 @@ from bruit.audit_cli import audit
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.gopa_cli import gopa_app
 from bruit.ldp_cli import ldp_app
+from bruit.model_cli import predict
 from bruit.peers_cli import network_app, peer_app
 from bruit.planning_cli import plan
 from bruit.privacy.guarantee import Status
 from bruit.statistics_cli import auc, mean
-from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say
+from bruit.stopping import interruptible
+from bruit.terminal import Delta, Force, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say, typed
 from bruit.ui_cli import ui
 from bruit.whole_files import check_place, write_whole
 
@@ -37,6 +40,7 @@ app.command()(audit)
 app.command()(auc)
 app.command()(mean)
 app.command()(ui)
+app.command()(predict)
 app.add_typer(ldp_app, name="ldp")
 app.add_typer(gopa_app, name="gopa")
 
@@ -47,7 +51,7 @@ def run(
     seed: Seed = None,
     engine: Annotated[str | None, typer.Option(help="bulk or events, instead of the file's.")] = None,
     output: Annotated[Path | None, typer.Option("--out", help="Run folder to write.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run folder.")] = False,
+    force: Force = False,
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="The noise of peers that run with --rehearse, whatever the records.")
     ] = False,
@@ -57,34 +61,34 @@ def run(
 ) -> None:
     """Run an experiment and print what was learned, by whom, about whom.
 
+    A run that is there already is shown; one that was interrupted (Ctrl-C keeps it) is run again, to its end.
+
     Example: bruit run breast-cancer --seed 7
     """
-    from bruit import report
     from bruit.build import build
-    from bruit.config import from_dict, read
+    from bruit.config import from_dict, identity, read
+    from bruit.result import load
+    from bruit.run_cli import learned, shown
+    from bruit.run_places import named_place, place_of, save
 
     file, text = read(experiment)
     changes: dict[str, Any] = {} if seed is None else {"seed": seed}
     if engine is not None:
         changes["engine"] = {**file.engine.model_dump(), "name": engine}
     file = from_dict({**file.model_dump(), **changes}, where="the command line")
-    target = output if output is not None else Path("runs") / f"{Path(experiment).stem}-seed{file.seed}.run"
-    if target.exists() and output is not None and not force:
-        raise ConfigError(f"{target} exists; choose another --out or add --force")
-    built = build(file, text, experiment)
-    with Ticker(quiet or as_json, "learning") as ticker:
-        result = built.run(ticker, rehearsal)
-    with Ticker(quiet or as_json, "accounting") as ticker:
-        summary = result.summary(delta, progress=ticker)
-    result.save(target, overwrite=force or output is None)
-    if as_json:
-        emit_json({**report.as_json(result, summary), "folder": str(target)})
+    name = identity(file, rehearsal=rehearsal)
+    if output is None:
+        place = place_of(Path(experiment).stem, file.seed, name, force)
+    else:
+        place = named_place(output, name, force)
+    if place.holds == "same":
+        shown(load(place.folder), place, delta, quiet, as_json)
         return
-    report.show(out, result, summary)
-    if not quiet:
-        if result.privacy is not None:
-            say(f"\nthe noise is {result.noise_words()}")
-        say(f"\nsaved in {target}; try next:\n  {program()} epsilon {target} --of 0 --seen-by {result.n - 1}")
+    before = load(place.folder) if place.holds == "interrupted" else None
+    with interruptible():
+        result = learned(build(file, text, experiment), before, rehearsal, quiet or as_json)
+        place = place._replace(folder=save(result, place, output is not None))
+        shown(result, place, delta, quiet, as_json)
 
 
 @app.command()
@@ -95,25 +99,50 @@ def sweep(
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time, each on its own core.")] = 1,
     delta: Delta = 1e-6,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite --out, and run all of it again.")] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment for every combination of values and several seeds; one row per run.
 
+    Rows are kept as they are done: after Ctrl-C or a failure the same command does what is missing. Exit code 1 if a
+    run failed.
+
     Example: bruit sweep breast-cancer --vary privacy.epsilon=2,8 --seeds 3
     """
-    from bruit.sweep import sweep as run_sweep
-    from bruit.sweep import to_csv, to_table
+    from bruit.sweep import Kept, failed, planned, to_csv, to_table, work
 
     if output is not None:
-        check_place(output)
-    with Ticker(quiet or as_json, "sweeping") as ticker:
-        rows = run_sweep(experiment, vary, seeds, delta, ticker, jobs)
+        check_place(output, force)
+    plan = planned(experiment, vary, seeds, delta)
+    kept = Kept.of(experiment, anew=force)
+    rows: list[dict[str, Any]] = []
+    done = kept.count(plan)
+    if done and not quiet and not as_json:
+        err.print(f"{done} of {len(plan)} from before, kept in {kept.where}", highlight=False, soft_wrap=True)
+    try:
+        with interruptible(), Ticker(quiet or as_json, "sweeping") as ticker:
+            rows = work(plan, kept, ticker, jobs)
+    except KeyboardInterrupt:
+        rows = kept.found(plan)
+        _print_rows(rows, as_json, to_table)
+        done = len(rows) - len(failed(rows))
+        unwritten = "" if output is None else f"; {output} is written when all are done"
+        raise KeyboardInterrupt(f"{done} of {len(plan)} runs are done, kept in {kept.where}{unwritten}; the same"
+                                f" command does the others:\n  {typed()}") from None  # fmt: skip
     if output is not None:
         to_csv(rows, output)
+    _print_rows(rows, as_json, to_table)
+    if failed(rows):
+        lost = f"{len(failed(rows))} of {len(rows)} runs failed"
+        err.print(f"{lost}; the others are kept in {kept.where}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1)
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool, to_table: Callable[[list[dict[str, Any]]], Any]) -> None:
     if as_json:
         emit_json(rows)
-    else:
+    elif rows:
         out.print(to_table(rows))
 
 
@@ -161,6 +190,7 @@ def epsilon(
     published: Published = False,
     why: Annotated[bool, typer.Option("--why", help="Explain the worst pair too.")] = False,
     matrix: Annotated[Path | None, typer.Option(help="Write m[u, v] for all pairs to this .npy file.")] = None,
+    force: Force = False,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -182,7 +212,7 @@ def epsilon(
         subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0, smoothness,
                                     dim)  # fmt: skip
     if matrix is not None:
-        check_place(matrix)
+        check_place(matrix, force)
     status: Status = "published" if published else "proven"
     with Ticker(quiet or as_json, "accounting") as ticker:
         if matrix is not None:
@@ -242,6 +272,7 @@ def show(
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page instead.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the numbers behind the figures to this folder.")] = None,
     pdf: Annotated[Path | None, typer.Option(help="Write the figures as a PDF (extra `ui`).")] = None,
+    force: Force = False,
     delta: Delta = 1e-6,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -252,12 +283,16 @@ def show(
     """
     from bruit import report
     from bruit.dashboard.terminal import show_pictures
-    from bruit.dashboard_cli import show_csv, show_html, show_pdf
+    from bruit.dashboard_cli import refuse_numbers, show_csv, show_html, show_pdf
     from bruit.result import load
 
     if html is None and len(folders) > 1:
         raise ConfigError(f"{len(folders)} runs are compared on a page: add --html FILE, or name one run folder")
     if html is not None or csv is not None or pdf is not None:
+        for file in (html, pdf):
+            if file is not None:
+                check_place(file, force)
+        refuse_numbers(csv, force)
         written = [show_html(folders, html, delta, quiet or as_json)] if html is not None else []
         written += show_csv(folders[0], csv, delta, quiet or as_json) if csv is not None else []
         written += [show_pdf(folders[0], pdf, delta, quiet or as_json)] if pdf is not None else []
@@ -278,7 +313,7 @@ def show(
 def init(
     path: Annotated[Path, typer.Argument(help="The TOML file to write.")] = Path("experiment.toml"),
     template: Annotated[str, typer.Option(help="Which bundled experiment to start from.")] = "breast-cancer",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a commented experiment to start from.
@@ -290,8 +325,7 @@ def init(
     shipped = bundled()
     if template not in shipped:
         raise ConfigError(f"there is no bundled experiment {template!r} (there are: {', '.join(shipped)})")
-    if path.exists() and not force:
-        raise ConfigError(f"{path} exists; choose another name or add --force")
+    check_place(path, force)
     content = shipped[template].read_bytes()
     write_whole(path, lambda stream: stream.write(content))
     if as_json:
@@ -315,6 +349,18 @@ def main() -> None:
     except OSError as error:
         err.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        err.print("interrupted; nothing was saved")
+    except KeyboardInterrupt as error:
+        _say_interrupted(error)
         sys.exit(130)
+    except SystemExit as end:  # typer turns an interruption into a silent exit; what it knew is its cause
+        cause: BaseException | None = end
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__ or cause.__context__
+        if cause is not None:
+            _say_interrupted(cause)
+        raise
+
+
+def _say_interrupted(error: BaseException) -> None:
+    words = str(error) or "no result was saved"
+    err.print(f"interrupted: {words}", markup=False, highlight=False, soft_wrap=True)

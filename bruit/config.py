@@ -6,9 +6,12 @@ graphs, data sets and algorithms the same way everywhere.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -122,6 +125,20 @@ def read(path: str | Path) -> tuple[ExperimentFile, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the experiment {path}: {error}") from None
     return parse(text, str(path)), text
+
+
+def identity(file: ExperimentFile, **options: object) -> str:
+    """A name of an experiment and all that it depends on: its keys, options, and this bruit. Of files of data and of
+    graphs only size and time of change are in it: a digest of private rows could be compared with guesses."""
+    graph = file.graph.partition(",")[0]
+    files = [Path(name) for name in (file.task.data or "", graph.removeprefix("file:"))]
+    stamps = [(found.stat().st_size, found.stat().st_mtime_ns) for found in files if found.is_file()]
+    try:
+        made_by = version("bruit")
+    except PackageNotFoundError:
+        made_by = ""
+    content = json.dumps([file.model_dump(), options, stamps, made_by], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def bundled() -> dict[str, Path]:

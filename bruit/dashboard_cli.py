@@ -33,6 +33,17 @@ def show_csv(folder: Path, target: Path, delta: float = 1e-6, quiet: bool = Fals
     return written
 
 
+def refuse_numbers(target: Path | None, force: bool) -> None:
+    """Refuse a folder in which the numbers of another run would be overwritten."""
+    from bruit.dashboard.numbers import FIGURES
+
+    if target is None or force or not target.is_dir():
+        return
+    there = next((target / f"{name}.csv" for name in FIGURES if (target / f"{name}.csv").exists()), None)
+    if there is not None:
+        raise ConfigError(f"{there} exists; choose another folder, or add --force to overwrite what is in it")
+
+
 def show_pdf(folder: Path, path: Path, delta: float = 1e-6, quiet: bool = False) -> Path:
     """Write the figures of one run as a PDF."""
     from bruit.dashboard.plots import Plots

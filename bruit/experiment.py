@@ -16,11 +16,12 @@ from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array
 from bruit.engines.bulk import Bulk
-from bruit.engines.engine import Engine, Job, Progress
+from bruit.engines.engine import Engine, Job, Outcome, Progress
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Gaussian, Mechanism
+from bruit.model import Learned
 from bruit.noise_keys import noise_of
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
@@ -50,9 +51,10 @@ def run(
 ) -> Run:
     """Run an algorithm among the peers of a graph, each holding its part of the task.
 
-    `watch` keeps the payloads these peers receive; `evaluate_every` = 0 evaluates nothing (about 20 times by
-    default); `given` replays a trace; `after` goes on in another run's ledger, and carries on the "state" of the same
-    algorithm (its default), the "model" of each peer (the default for another algorithm), or "nothing".
+    `progress` is called with (done, total, scores) between steps, and may raise `bruit.Stop` to end the run there,
+    marked as interrupted; `watch` keeps the payloads these peers receive; `evaluate_every` = 0 evaluates nothing (about
+    20 times by default); `given` replays a trace; `after` goes on in another run's ledger, and carries on the "state"
+    of the same algorithm (its default), the "model" of each peer (the default for another algorithm), or "nothing".
 
     The seed chooses schedules and public draws; the noise also follows from the records and all else the run depends
     on, so that only the identical run repeats it. `rehearsal` leaves the records out: then it is the noise of real
@@ -95,7 +97,16 @@ def run(
         ledger, outcome.metrics, estimates, state=state, phase=phase, before=after, carried=carried,
         noise=frozenset({source}) | (frozenset() if after is None else after.noise), rehearsal=rehearsal,
         unwatched=outcome.unwatched or door.watch.blind, local=local, twin=twin, declared=door.declared,
+        interrupted=outcome.stopped, learned=_learned(task, algorithm, estimates, outcome),
     )  # fmt: skip
+
+
+def _learned(task: Task, algorithm: Algorithm[Any], estimates: Array, outcome: Outcome) -> Learned:
+    """What the models are; the first to be shown is that of peer 0, or of the token's last holder."""
+    holders = outcome.trace.meetings.b if isinstance(algorithm.schedule, Walk) else np.zeros(0, np.int64)
+    peer = int(holders[-1]) if len(holders) else 0
+    scored = bool(outcome.metrics.rows) and task.metric in outcome.metrics.names()
+    return Learned(task.kind, task.metric, task.recipe(), peer, task.judge(estimates, peer) if scored else None)
 
 
 def _carried(after: Run, algorithm: Algorithm[Any], task: Task, carry: Carry | None) -> tuple[Carry, Array | None]:

@@ -30,7 +30,7 @@ from bruit.tables_cli import (
     privacy,
     too_few,
 )
-from bruit.terminal import Json, emit_json, say
+from bruit.terminal import Force, Json, emit_json, say
 
 if TYPE_CHECKING:
     from bruit.local_dp.catalog import Known
@@ -76,6 +76,7 @@ def ldp_report(
                                                                   "the rows; left out: shuffled.")] = False,
     limit: Limit = None,
     seed: Rehearse = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """The clients' side: one randomized report per row, safe to send to an aggregator nobody trusts.
@@ -87,7 +88,7 @@ def ldp_report(
     from bruit.tasks.columns import read_csv
     from bruit.whole_files import check_place
 
-    check_place(out)
+    check_place(out, force)
     asked = _Asked(column, epsilon, low, high, clip, seed)
     columns = read_csv(existing(table))
     if label is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bruit.errors import ConfigError
-from bruit.terminal import Json, Quiet, emit_json, err, out, say
+from bruit.terminal import Force, Json, Quiet, emit_json, err, out, say
 
 peer_app = typer.Typer(help="One real peer: its key, its records, and its part in an experiment.", no_args_is_help=True)
 network_app = typer.Typer(help="A network of real peers: found it, join it, see it.", no_args_is_help=True)
@@ -91,6 +91,7 @@ def peer_data(
     ] = None,
     public: Annotated[Path | None, typer.Option(help="Records that belong to nobody, for scores.")] = None,
     records: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("records.npz"),
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Prepare this participant's own records by agreed constants, never by statistics of the rows.
@@ -99,7 +100,9 @@ def peer_data(
     """
     from bruit.config import read
     from bruit.sites.own_csv import Agreement, read_columns, write_records
+    from bruit.whole_files import check_place
 
+    check_place(records, force)
     agreed, _ = read(str(experiment))
     chosen = tuple(name.strip() for name in classes.split(",")) if classes else tuple(agreed.task.classes)
     scales = {name: (pair[0], pair[1]) for name, pair in agreed.task.agreed().scales.items()}
@@ -161,6 +164,7 @@ def network_init(
 def network_join(
     public: Annotated[list[Path], typer.Argument(help="Everyone's public.toml; peers are numbered by name.")],
     book: Annotated[Path, typer.Option("--out", help="The address book to write.")] = Path("book.toml"),
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Merge public parts into an address book; compare the fingerprints by another channel.
@@ -169,7 +173,9 @@ def network_join(
     """
     from bruit.network.address_book import merge
     from bruit.network.identity import short_form
+    from bruit.whole_files import check_place
 
+    check_place(book, force)
     missing = [path for path in public if not path.is_file()]
     if missing:
         raise ConfigError(f"there is no file {missing[0]}")

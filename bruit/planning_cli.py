@@ -133,6 +133,9 @@ def _trust(path: Path, epsilon: float, delta: float, peers: int | None, save: Pa
         ],
     }  # fmt: skip
     if save is not None:
+        for name in ("edges.txt", "noise_multipliers.csv"):
+            if (save / name).exists():
+                raise ConfigError(f"{save / name} exists; choose another folder for --save")
         save.mkdir(parents=True, exist_ok=True)
         np.savetxt(save / "edges.txt", found.graph.edges(), fmt="%d")
         np.savetxt(save / "noise_multipliers.csv", np.stack((np.arange(len(caps)), found.multipliers), axis=1),

@@ -48,11 +48,15 @@ def repeat(
         return run(algorithm, shared, task, seed=seed, **settings)
 
     found: list[Run] = []
-    with ThreadPoolExecutor(at_once) as pool:
-        for result in pool.map(one, chosen):
-            found.append(result)
-            if progress is not None:
-                progress(len(found), len(chosen))
+    try:
+        with ThreadPoolExecutor(at_once) as pool:
+            for result in pool.map(one, chosen):
+                found.append(result)
+                if progress is not None:
+                    progress(len(found), len(chosen))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{len(found)} of {len(chosen)} runs were done, and are lost: repeat returns all of"
+                                " them or none; `bruit sweep` keeps what is done") from None  # fmt: skip
     return tuple(found)
 
 

@@ -18,6 +18,9 @@ def replay(first: Run, task: Task | None = None, progress: Progress | None = Non
 
     A run from the command line carries its experiment and needs no task; others are given theirs.
     """
+    if first.interrupted is not None:
+        raise ConfigError(f"this run was {first.stopped_words()}: its steps are a part of a longer run, and only whole"
+                          " ones are replayed; run its experiment again, which begins with the same draws")  # fmt: skip
     if first.phase:
         raise ConfigError("this run goes on from an earlier one, whose states its trace does not hold; replay that one")
     if task is None:

@@ -11,6 +11,8 @@ from rich.table import Table
 
 from bruit.communication import communication
 from bruit.expected import Expectation, expected
+from bruit.model import FILE as MODEL
+from bruit.model import NO_NOISE, WITHOUT_ROWS
 from bruit.privacy.account import Summary
 from bruit.privacy.guarantee import status_words
 from bruit.result import Run
@@ -30,7 +32,51 @@ def headline(run: Run) -> str:
     data = run.task.get("data")
     data = data.get("name", "data") if isinstance(data, dict) else str(run.task.get("task", "blank data"))
     what = f"{run.algorithm.name()} for {run.steps} {run.algorithm.schedule.unit}"
-    return f"{run.n} peers, {run.graph.name}, {what}, {data}, {noise}"
+    stopped = "" if run.interrupted is None else f", {run.stopped_words()}"
+    return f"{run.n} peers, {run.graph.name}, {what}, {data}, {noise}{stopped}"
+
+
+def verdict_lines(run: Run) -> list[str]:
+    """Whether together beat alone, and what would help if it did not."""
+    found = run.verdict()
+    if found is None or not found.worse:
+        return []
+    return [f"together is {found.sentence()}; what would help: {'; '.join(advice(run))}"]
+
+
+def advice(run: Run) -> list[str]:
+    """What makes together better, for a run that was worse than staying alone."""
+    if run.privacy is None:
+        return ["more steps, or another rate (there is no noise in the way)"]
+    dim, records = run.task.get("dim"), run.task.get("records_per_peer")
+    found = [f"more peers (noise averages out over them, and {run.n} are few)",
+             "a larger epsilon (less noise: privacy.epsilon, or a smaller privacy.sigma)"]  # fmt: skip
+    if run.privacy.level == "user" and isinstance(records, list) and max(records) > 1:
+        found.append("record level, if it is enough to protect one record instead of all that a peer holds (in Python:"
+                     " RecordNoise)")  # fmt: skip
+    if isinstance(dim, int) and dim > 2:
+        found.append(f"fewer numbers to hide (a model has {dim}: task.components, or fewer columns)")
+    return found
+
+
+def is_open(run: Run, summary: Summary) -> bool:
+    """Whether there is no noise at all, so that one sentence says everything about privacy."""
+    return run.privacy is None and summary.local_epsilon == float("inf")
+
+
+def model_lines(run: Run, folder: str, program: str) -> list[str]:
+    """Where the model is, how good, and how it is used."""
+    if run.learned is None:
+        return []
+    peer, score = run.learned.peer, run.learned.score
+    lines = [f"the model of peer {peer} ({run.learned.kind}) is in {folder}/{MODEL}"]
+    if score is not None:
+        where = "records that no peer holds" if score.public else "the peers' own records, so it is not in the file"
+        lines[0] += f"; its {run.learned.metric} is {score.value:.4f} on {where}"
+    rows = " NEW.csv" if run.learned.kind not in WITHOUT_ROWS else ""
+    if run.learned.recipe is not None:
+        lines.append(f"  {program} predict {folder}{rows}")
+    return lines
 
 
 def scores_table(run: Run) -> Table | None:
@@ -108,9 +154,14 @@ def show(console: Console, run: Run, summary: Summary) -> None:
     scores = scores_table(run)
     if scores is not None:
         console.print(scores)
+    for sentence in verdict_lines(run):
+        console.print(f"[yellow]{escape(sentence)}[/yellow]", highlight=False)
     console.print(traffic(run), highlight=False)
-    console.print(privacy_table(summary))
-    console.print(privacy_notes(summary))
+    if is_open(run, summary):
+        console.print(NO_NOISE, highlight=False)
+    else:
+        console.print(privacy_table(summary))
+        console.print(privacy_notes(summary))
     if public_facts(run):
         console.print(public_notes(run), highlight=False)
     for sentence in beside(run):
@@ -127,12 +178,19 @@ def beside(run: Run) -> list[str]:
 def as_json(run: Run, summary: Summary) -> dict[str, Any]:
     """The same as plain data."""
     last = {name: run.metrics.last(name) for name in run.metrics.names()}
+    judged = run.verdict()
     utility, shape = expected(run), communication(run)
     return {
         "peers": run.n, "graph": run.graph.name, "algorithm": run.algorithm.describe(), "steps": run.steps,
         "seed": run.seed, "engine": run.engine, "metrics": last, "references": run.references,
         "messages": run.trace.messages, "bytes": run.trace.bytes, "privacy": summary_json(summary),
-        "noise": run.noise_words(),
+        "noise": run.noise_words(), "protection": NO_NOISE if is_open(run, summary) else None,
+        "interrupted": None if run.interrupted is None else {"done": run.interrupted[0], "of": run.interrupted[1],
+                                                             "in_words": run.stopped_words()},
+        "verdict": None if judged is None else {**judged.describe(), "advice": advice(run) if judged.worse else []},
+        "model": None if run.learned is None else {
+            "kind": run.learned.kind, "peer": run.learned.peer, "metric": run.learned.metric,
+            "score": None if run.learned.score is None else run.learned.score.value},
         "utility": utility.plain() if isinstance(utility, Expectation) else utility,
         "communication": None if shape is None else shape.plain(), "public": public_facts(run),
     }  # fmt: skip

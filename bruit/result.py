@@ -23,11 +23,14 @@ from scipy.sparse import csr_array
 
 from bruit.algorithms.algorithm import Algorithm, algorithm_from
 from bruit.algorithms.doorway import Twinned
+from bruit.algorithms.schedules import Pairs, Wakes
 from bruit.arrays import Array
 from bruit.engines.engine import Metrics
 from bruit.errors import BruitError, ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism, mechanism_from
+from bruit.model import FILE as MODEL
+from bruit.model import Learned, Model, read_model, statement
 from bruit.noise_keys import hidden_digest, noise_of, public_digest, told_of
 from bruit.notebook_table import html_table
 from bruit.privacy.account import Accountant, Observers, Peers, Summary
@@ -36,8 +39,9 @@ from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
 from bruit.privacy.noise_source import NoiseSource, Sources
 from bruit.randomness import Replay
-from bruit.tasks.task import Constants, Task
+from bruit.tasks.task import Constants, Score, Task
 from bruit.trace import Trace, View, trace_from
+from bruit.verdict import Verdict, verdict
 from bruit.whole_files import plain, to_json
 
 FORMAT, VERSION = "bruit-run", 1
@@ -57,7 +61,8 @@ class Run:
     `unwatched` says why nobody can tell that data left through the door only, if so; `local`: the estimates hold raw
     data that was to stay at home; `twin`: the states of the same peers with other raw data (`algorithms.doorway`);
     `declared` is what the noise takes from the task: bounds that were checked when the run was built, and constants
-    that are assumed."""
+    that are assumed; `interrupted`: how much was done, of how much, when somebody stopped it; `learned` what its models
+    are, `identity` a name of the experiment, its data and the options behind it (empty for runs made in Python)."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence
@@ -83,6 +88,9 @@ class Run:
     local: bool = False
     twin: Any = field(default=None, repr=False)
     declared: tuple[Hypothesis, ...] = ()
+    interrupted: tuple[int, int] | None = None
+    learned: Learned | None = field(default=None, repr=False)
+    identity: str = ""
     plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
@@ -115,7 +123,7 @@ class Run:
                      self.constants, public, self.trace.missed,
                      self.privacy is not None and self.privacy.unequal, self.algorithm.name(),
                      "grid" if self.privacy is None else self.privacy.arithmetic, self.noise,
-                     self.unwatched, self.declared)  # fmt: skip
+                     self.unwatched, self.declared, self.stopped_words())  # fmt: skip
 
     def accountant(self) -> Accountant:
         earlier = None if self.before is None else self.before.accountant()
@@ -168,6 +176,59 @@ class Run:
                               " task")  # fmt: skip
         return noise_of(source, self.seed)
 
+    def stopped_words(self) -> str:
+        """Where somebody stopped the run; empty for one that came to its end."""
+        if self.interrupted is None:
+            return ""
+        done, total = self.interrupted
+        unit = self.algorithm.schedule.unit
+        if total != self.steps:  # what the schedule drew, not its time
+            unit = "meetings" if isinstance(self.algorithm.schedule, Pairs) else "wakes"
+            unit = unit if isinstance(self.algorithm.schedule, Pairs | Wakes) else "steps"
+        return f"interrupted after {done} of {total} {unit}"
+
+    def verdict(self) -> Verdict | None:
+        """Whether together beat alone; None where nothing was scored or compared."""
+        if not self.metrics.rows:
+            return None
+        metric = str(self.task.get("metric") or self.metrics.names()[0])
+        return verdict(metric, self.metrics.last(metric), self.references)
+
+    @property
+    def model(self) -> Model:
+        """What was learned, ready to be used: the model of the first peer, or of a token's last holder."""
+        return self.model_of(None)
+
+    def model_of(self, peer: int | None = None, delta: float = 1e-6) -> Model:
+        """The model of one peer. Each has its own, and the average of all is something nobody has."""
+        if self.learned is None:
+            raise ConfigError("this run does not say what its numbers mean: its folder was written by an older bruit,"
+                              " or it was put together by hand; run it again")  # fmt: skip
+        chosen = self.learned.peer if peer is None else peer
+        if not 0 <= chosen < self.n:
+            raise ConfigError(f"there is no peer {chosen}: the peers are 0..{self.n - 1}")
+        score = self.learned.score if chosen == self.learned.peer else None
+        level, mechanism = (None, None) if self.privacy is None else (self.privacy.level, self.privacy.describe())
+        epsilon = None if mechanism is None else float(self.epsilon(delta=delta))
+        privacy, warnings = statement(level or "user", mechanism, epsilon, delta, self.local)
+        if self.interrupted is not None:
+            warnings = (f"the run was {self.stopped_words()}", *warnings)
+        if self.privacy is not None:  # what is promised is promised of real peers
+            privacy |= {"protected": False, "noise": self.noise_words()}
+            warnings = (f"the noise is {self.noise_words()}", *warnings)
+        data = self.task.get("data")
+        made = {
+            "by": "a simulation of all peers", "data": data.get("name") if isinstance(data, dict) else None,
+            "graph": self.graph.name, "algorithm": self.algorithm.describe(), "steps": self.steps,
+            "known_besides": self.task.get("public", []),
+        }  # fmt: skip
+        return Model(
+            kind=self.learned.kind, numbers=np.asarray(self.estimates[chosen], np.float64).ravel(),
+            recipe=self.learned.recipe, metric=self.learned.metric,
+            score=None if score is None or not score.public else score.value, peer=chosen, peers=self.n,
+            privacy=privacy, made=made, warnings=warnings,
+        )  # fmt: skip
+
     def view(self, observers: int | set[int]) -> View:
         """What a watched peer or coalition received."""
         return self.trace.view(frozenset({observers} if isinstance(observers, int) else observers))
@@ -201,16 +262,19 @@ class Run:
         np.savez_compressed(folder / "trace.npz", **columns)
         self.ledger.save(folder / "ledger.npz")
         np.savez_compressed(folder / "estimates.npz", estimates=self.estimates)
+        if self.learned is not None:
+            (folder / MODEL).write_text(to_json(self.model.describe()), encoding="utf-8")
         scores = {"steps": self.metrics.steps, "rows": self.metrics.rows, "references": self.references}
         (folder / "metrics.json").write_text(to_json(scores), encoding="utf-8")
         (folder / "experiment.toml").write_text(self.experiment, encoding="utf-8")
         if self.before is not None:
             self.before._write(folder / BEFORE)
         about = plain(self.manifest())
-        sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+        files = FILES if self.learned is None else (*FILES, MODEL)
+        sums = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in files}
         sums["manifest"] = _digest(about)
         (folder / "manifest.json").write_text(to_json({**about, "sha256": sums}), encoding="utf-8")
-        for name in (*FILES, "manifest.json"):
+        for name in (*files, "manifest.json"):
             with open(folder / name, "rb") as written:
                 os.fsync(written.fileno())
 
@@ -228,7 +292,8 @@ class Run:
             "declared": [asdict(one) for one in self.declared],
             "carried": self.carried, "before": None if self.before is None else BEFORE, "rehearsal": self.rehearsal,
             "unwatched": self.unwatched, "local": self.local, "planned": not self.noise,
-            "noise": self.noise_words(),
+            "noise": self.noise_words(), "interrupted": self.interrupted, "identity": self.identity,
+            "verdict": None if (found := self.verdict()) is None else found.describe(),
             "public": _plain(self.algorithm.prepare(self.graph, self.steps)), **counts,
         }  # fmt: skip
 
@@ -292,7 +357,7 @@ def load(path: str | Path) -> Run:
     sums = manifest.pop("sha256", None)
     if not isinstance(sums, dict) or sums.get("manifest") != _digest(manifest):
         raise ConfigError(f"the run folder {folder} is broken: manifest.json is not the file that was written")
-    for name in FILES:
+    for name in (*FILES, *((MODEL,) if MODEL in sums else ())):  # older folders have no model
         if not (folder / name).is_file():
             raise ConfigError(f"the run folder {folder} is broken: {name} is missing")
         if hashlib.sha256((folder / name).read_bytes()).hexdigest() != sums.get(name):
@@ -328,12 +393,38 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
         rehearsal=bool(manifest.get("rehearsal", False)), local=bool(manifest.get("local", False)),
         unwatched=str(manifest.get("unwatched", "its folder does not say whether anybody watched")),
         declared=tuple(Hypothesis(**one) for one in manifest.get("declared", ())),
+        interrupted=None if manifest.get("interrupted") is None else _pair(manifest["interrupted"]),
+        learned=_learned(folder), identity=str(manifest.get("identity", "")),
     )  # fmt: skip
     if manifest.get("planned"):
         return found
     source = noise_source(found.algorithm, graph, privacy, found.steps, found.seed, found.before, found.carried, None)
     found.noise = frozenset({source}) | (frozenset() if found.before is None else found.before.noise)
     return found
+
+
+def load_model(path: str | Path, peer: int | None = None) -> Model:
+    """A model from its file, or of a peer of a run folder (the one that is shown first, if none is named)."""
+    place = Path(path)
+    if (place / "manifest.json").is_file():
+        return load(place).model_of(peer)
+    if peer is not None:
+        raise ConfigError(f"{place} holds one model; peers are chosen in run folders: leave the peer out")
+    return read_model(place / MODEL if place.is_dir() else place)
+
+
+def _pair(stored: Any) -> tuple[int, int]:
+    done, total = stored
+    return int(done), int(total)
+
+
+def _learned(folder: Path) -> Learned | None:
+    """What the models are, from the one that is written out."""
+    if not (folder / MODEL).is_file():
+        return None
+    first = read_model(folder / MODEL)
+    score = None if first.score is None else Score(first.score, public=True)
+    return Learned(first.kind, first.metric, first.recipe, first.peer, score)
 
 
 def _constants(stored: dict[str, Any]) -> Constants:

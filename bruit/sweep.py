@@ -1,27 +1,50 @@
-"""Sweeps: one experiment for every combination of values and several seeds, one row per run."""
+"""Sweeps: one experiment for every combination of values and several seeds, one row per run.
+
+Rows are kept as they are done, one line of JSON each, under a name of all that a row depends on: a sweep that was
+interrupted goes on where it was, one with more seeds runs only those, and a changed file shares nothing with it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
+import json
+import multiprocessing
+import os
+import signal
 import tomllib
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 
-from bruit.build import build
-from bruit.config import from_dict, read
-from bruit.errors import ConfigError
+from bruit.build import build, check_protocol
+from bruit.config import from_dict, identity, read
+from bruit.errors import BruitError, ConfigError
 from bruit.repeating import check_workers
-from bruit.whole_files import write_whole
+from bruit.whole_files import plain, write_whole
 
-_Task = tuple[dict[str, Any], dict[str, Any], str, float]  # what was varied, the experiment, its name, delta
+Row = dict[str, Any]
+Progress = Callable[[int, int], None]
+RUNS, SUFFIX, FILE = Path("runs"), ".sweep", "rows.jsonl"
+ERROR = "error"
+
+
+class Asked(NamedTuple):
+    """One run of a sweep: what was varied, the experiment, its name, delta, and a name of all of it."""
+
+    named: Row
+    content: dict[str, Any]
+    experiment: str
+    delta: float
+    key: str
 
 
 def parse_vary(texts: list[str]) -> list[tuple[str, list[Any]]]:
@@ -50,62 +73,182 @@ def _with(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     return {**content, head: _with(inner if isinstance(inner, dict) else {}, rest, value)}
 
 
-def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
-          progress: Callable[[int, int], None] | None = None, jobs: int = 1) -> list[dict[str, Any]]:  # fmt: skip
-    """All runs, in order; every row names its setting, seed, final metrics and epsilons. `jobs` run at the same time.
-
-    More than one job takes processes, each of which imports bruit once: a script that sweeps so needs the usual
-    `if __name__ == "__main__":`.
-    """
+def planned(experiment: str, vary: list[str], seeds: int, delta: float) -> list[Asked]:
+    """All runs, in order; a setting that could never run is refused before anything starts."""
     _, text = read(experiment)
     content, grid = tomllib.loads(text), parse_vary(vary)
-    combinations = list(itertools.product(*(values for _, values in grid)))
-    tasks = []
-    for values, seed in itertools.product(combinations, range(seeds)):
-        changed = {**content, "seed": int(content.get("seed", 0)) + seed}
-        for (key, _), value in zip(grid, values, strict=True):
-            changed = _with(changed, key, value)
+    found = []
+    for values in itertools.product(*(values for _, values in grid)):
         named = {key: value for (key, _), value in zip(grid, values, strict=True)}
-        tasks.append((named, changed, experiment, delta))
-    rows = []
-    with _rows(tasks, check_workers(jobs)) as found:
-        for row in found:
-            rows.append(row)
+        for seed in range(seeds):
+            changed = {**content, "seed": int(content.get("seed", 0)) + seed}
+            for key, value in named.items():
+                changed = _with(changed, key, value)
+            file = from_dict(changed, where=experiment)
+            if not seed:
+                check_protocol(file)
+            found.append(Asked(named, changed, experiment, delta, identity(file, delta=delta)))
+    return found
+
+
+def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
+          progress: Progress | None = None, jobs: int = 1) -> list[Row]:  # fmt: skip
+    """All runs, in order; every row names its setting, seed, final metrics and epsilons. `jobs` run at the same time.
+
+    A run that fails has the reason in its row, under "error"; if all of them fail, the first reason is raised. More
+    than one job takes processes, each of which imports bruit once: a script that sweeps so needs the usual
+    `if __name__ == "__main__":`.
+    """
+    return work(planned(experiment, vary, seeds, delta), Kept(), progress, jobs)
+
+
+@dataclass
+class Kept:
+    """What came of runs, by their name: of earlier sweeps, and new ones, written down at once if there is a file."""
+
+    path: Path | None = None
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    @staticmethod
+    def of(experiment: str, anew: bool = False) -> Kept:
+        """The file of an experiment's sweeps; `anew`: without what is in it. Where nothing may be written there is
+        none."""
+        path = RUNS / f"{Path(experiment).stem}{SUFFIX}" / FILE
+        there = next(place for place in (path, *path.parents) if place.exists())
+        rows = {} if anew else dict(_lines(path))
+        return Kept(path if os.access(there, os.W_OK) else None, rows)
+
+    @property
+    def where(self) -> str:
+        """Where the rows are, in words."""
+        return "memory only (this folder may not be written)" if self.path is None else str(self.path)
+
+    def count(self, plan: list[Asked]) -> int:
+        """How many of these runs are over."""
+        return sum(one.key in self.rows for one in plan)
+
+    def found(self, plan: list[Asked]) -> list[Row]:
+        """The rows of these runs that are over, in order, each after what was varied and its seed."""
+        return [one.named | {"seed": one.content["seed"]} | self.rows[one.key] for one in plan if one.key in self.rows]
+
+    def add(self, one: Asked, row: Row) -> None:
+        """What came of a run; one that failed is shown and not kept: it is tried again next time."""
+        self.rows[one.key] = row
+        if self.path is None or ERROR in row:
+            return
+        line = json.dumps({"key": one.key, "seed": one.content["seed"], "row": plain(row)}, allow_nan=False) + "\n"
+        made = [folder for folder in self.path.parents if not folder.exists()]
+        size = self.path.stat().st_size if self.path.exists() else 0
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.path, "ab") as stream:
+                stream.write(line.encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            with contextlib.suppress(OSError):  # no half line stays behind
+                os.truncate(self.path, size) if size else self.path.unlink()
+            for folder in made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            raise ConfigError(f"cannot keep a row of this sweep in {self.path}: {error.strerror or error}") from None
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Row]]:
+    """What is written there; a line that was cut off, or is no row, is left out."""
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            content = json.loads(line)
+            yield str(content["key"]), {name: _number(value) for name, value in dict(content["row"]).items()}
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+def _number(value: Any) -> Any:
+    """An infinite or undefined number is a word in JSON."""
+    return float(value) if value in ("inf", "-inf", "nan") else value
+
+
+def work(plan: list[Asked], kept: Kept, progress: Progress | None = None, jobs: int = 1) -> list[Row]:
+    """Do what is missing; every row is kept as soon as it is done. Returns all rows, in order."""
+    missing = list({one.key: one for one in plan if one.key not in kept.rows}.values())
+    with _rows(missing, check_workers(jobs)) as done:
+        for one, row in done:
+            kept.add(one, row)
             if progress is not None:
-                progress(len(rows), len(tasks))
+                progress(kept.count(plan), len(plan))
+    rows = kept.found(plan)
+    if rows and len(failed(rows)) == len(rows):
+        raise ConfigError(str(rows[0][ERROR]))
     return rows
 
 
 @contextmanager
-def _rows(tasks: list[_Task], jobs: int) -> Iterator[Iterator[dict[str, Any]]]:
-    """The rows of all runs as they are done, in order; what was not begun when something fails is not begun at all."""
-    if jobs == 1 or len(tasks) < 2:
-        yield map(_row, tasks)
+def _rows(plan: list[Asked], jobs: int) -> Iterator[Iterable[tuple[Asked, Row]]]:
+    """The rows of all runs as they are done; what was not begun when something stops them is not begun at all."""
+    if jobs == 1 or len(plan) < 2:
+        yield ((one, _row(one)) for one in plan)
         return
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn"))
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(min(jobs, len(plan)), multiprocessing.get_context("spawn"), _deaf)
     try:
-        yield pool.map(_row, tasks)
+        futures = {pool.submit(_row, one): one for one in plan}
+        yield ((futures[future], _answer(future)) for future in as_completed(futures))
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:  # runs that go on would be waited for
+            with contextlib.suppress(OSError):
+                process.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _row(task: _Task) -> dict[str, Any]:
-    """One run and its row."""
-    named, changed, experiment, delta = task
-    result = build(from_dict(changed, where=experiment)).run()
-    summary = result.summary(delta)
+def _deaf() -> None:
+    """A worker leaves Ctrl-C to the process that started it, which says what was kept."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _answer(future: Future[Row]) -> Row:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return {ERROR: "the process of this run ended all of a sudden; is there enough memory for so many jobs?"}
+
+
+def _row(asked: Asked) -> Row:
+    """What came of one run, for its row; what goes wrong in it is said there, and ends no other run."""
+    try:
+        result = build(from_dict(asked.content, where=asked.experiment)).run()
+        summary = result.summary(asked.delta)
+    except BruitError as error:
+        return {ERROR: str(error)}
+    except Exception as error:  # a bug, or memory that is not there: the other rows are worth having
+        return {ERROR: f"{type(error).__name__}: {error}"}
+    judged = result.verdict()
     return (
-        named
-        | {"seed": changed["seed"]}
-        | {name: result.metrics.last(name) for name in result.metrics.names()}
+        {name: result.metrics.last(name) for name in result.metrics.names()}
         | result.references
+        | ({} if judged is None else {"gain": judged.gain})
         | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
-        | {"epsilon_local": summary.local_epsilon, "delta": delta, "status": summary.status}
+        | {"epsilon_local": summary.local_epsilon, "delta": asked.delta, "status": summary.status}
     )
 
 
-def to_table(rows: list[dict[str, Any]]) -> Table:
-    table, names = Table(), _columns(rows)
+def failed(rows: list[Row]) -> list[Row]:
+    """The rows of runs that failed."""
+    return [row for row in rows if ERROR in row]
+
+
+def to_table(rows: list[Row]) -> Table:
+    """One line a run, and the mean of each setting; what is the same for all epsilons is said once, below."""
+    shared = {name: rows[0][name] for name in ("delta", "status") if len({row.get(name) for row in rows}) == 1
+              and name in rows[0]} if rows else {}  # fmt: skip
+    told = [f"delta = {shared['delta']:g}" if name == "delta" else str(shared[name]) for name in shared]
+    table = Table(caption=f"epsilons: {', '.join(told)}" if told else None, caption_justify="left")
+    names = [name for name in _columns(rows) if name not in shared]
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:
@@ -120,9 +263,9 @@ def to_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _settings(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+def _settings(rows: list[Row]) -> dict[tuple[Any, ...], list[Row]]:
     """Rows by what was varied: the columns before the seed."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         names = list(row)
         groups.setdefault(tuple(row[name] for name in names[: names.index("seed")]), []).append(row)
@@ -133,7 +276,7 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def to_csv(rows: list[dict[str, Any]], path: Path) -> None:
+def to_csv(rows: list[Row], path: Path) -> None:
     stream = io.StringIO(newline="")
     writer = csv.DictWriter(stream, fieldnames=_columns(rows))
     writer.writeheader()
@@ -141,6 +284,6 @@ def to_csv(rows: list[dict[str, Any]], path: Path) -> None:
     write_whole(path, lambda file: file.write(stream.getvalue().encode()))
 
 
-def _columns(rows: list[dict[str, Any]]) -> list[str]:
+def _columns(rows: list[Row]) -> list[str]:
     """All names in order of appearance: tasks with different metrics may share a sweep."""
     return list(dict.fromkeys(name for row in rows for name in row))

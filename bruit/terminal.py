@@ -17,6 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
 Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]
 
 
@@ -67,22 +68,33 @@ def program() -> str:
     return os.path.relpath(started)
 
 
+def typed() -> str:
+    """The command as it was typed, to be typed again."""
+    import shlex
+
+    return f"{program()} {shlex.join(sys.argv[1:])}"
+
+
 class Ticker:
     """Feeds a progress bar from an engine's or accountant's callback; does nothing without one."""
 
     def __init__(self, quiet: bool, title: str) -> None:
         self._bar, self._title, self._task = progress_bar(quiet), title, None
+        self._done = ""
 
     def __enter__(self) -> Ticker:
         if self._bar is not None:
             self._bar.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if isinstance(error, KeyboardInterrupt) and not error.args and self._done:  # whoever keeps something says so
+            error.args = (f"{self._title}, {self._done} done, and lost; no result was saved",)
 
     def __call__(self, done: int, total: int, scores: dict[str, float] | None = None) -> None:
+        self._done = f"{done} of {total}"
         if self._bar is None:
             return
         if self._task is None:

@@ -13,12 +13,15 @@ from typing import IO, Any
 from bruit.errors import ConfigError
 
 
-def check_place(path: Path) -> None:
-    """Refuse a file that could never be written, before the work whose result it is to hold."""
+def check_place(path: Path, force: bool = True) -> None:
+    """Refuse a file that could never be written, before the work whose result it is to hold; unless forced, one that is
+    there already, too."""
     if not path.parent.is_dir():
         raise ConfigError(f"cannot write {path}: there is no folder {path.parent}")
     if path.is_dir():
         raise ConfigError(f"cannot write {path}: it is a folder")
+    if not force and path.exists():
+        raise ConfigError(f"{path} exists; choose another name, or add --force to overwrite it")
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:

@@ -17,7 +17,7 @@ from bruit.report import headline
 from bruit.whole_files import to_json
 
 AGAINST = {"epsilon_worst": "worst pair", "epsilon_typical": "typical pair (median)", "epsilon_local": "local DP alone"}
-NOT_SCORES = {*AGAINST, "delta", "status", "seed", "alone", "central"}
+NOT_SCORES = {*AGAINST, "delta", "status", "seed", "alone", "central", "gain"}
 MOST_ROWS = 20_000  # of a sweep's file
 MOST_SCORES = 3
 TOLD = ("task", "data", "split", "seed", "test", "records", "rows", "peers")  # what tells one task from another
@@ -71,13 +71,15 @@ def of_sweep(path: Path) -> list[Configuration]:
     varied = names[: names.index("seed")]
     groups: dict[tuple[str, ...], Configuration] = {}
     for number_, row in enumerate(rows, start=2):
+        if row.get("error"):
+            continue  # a run that failed has nothing to compare
         values = tuple(row.get(name) or "" for name in varied)
         text = ", ".join(f"{name} = {value}" for name, value in zip(varied, values, strict=True)) or path.stem
         new = Configuration(text, text, {}, row.get("delta") or "", row.get("status") or "")
         group = groups.setdefault(values, new)
         group.status = max(group.status, new.status, key=_weakness)
         for name in names[len(varied) + 1:]:
-            if name not in ("delta", "status") and row.get(name):
+            if name not in ("delta", "status", "error") and row.get(name):
                 group.numbers.setdefault(name, []).append(_float(row[name], path, number_))
     return list(groups.values())
 

@@ -23,7 +23,7 @@ from bruit.algorithms.home import Address, Door, Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Bools, Ints
-from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
+from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, Stop, home_of
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.trace import Faults, Meetings, Received, Trace
@@ -54,19 +54,25 @@ class Bulk(Engine):
     def execute(self, job: Job) -> Outcome:
         public = job.algorithm.prepare(job.graph, job.steps)
         story = _Story(job, public, self.copies, self.first)
-        if self.fused:
-            state = story.fused()
-        elif isinstance(job.schedule, Rounds):
-            state = story.rounds()
-        elif isinstance(job.schedule, Pairs):
-            state = story.pairs(job.meetings())
-        elif isinstance(job.schedule, Walk):
-            state = story.walk(job.meetings())
-        elif isinstance(job.schedule, Wakes):
-            state = story.wakes(job.meetings())
-        else:
-            raise ConfigError(f"the bulk engine does not know the schedule {type(job.schedule).__name__}")
+        try:
+            state = self._story(story, job)
+        except Stop:
+            return story.stopped()
         return Outcome(state, story.trace, story.metrics, public, story.unwatched)
+
+    def _story(self, story: _Story, job: Job) -> Any:
+        """The whole run; the final states."""
+        if self.fused:
+            return story.fused()
+        if isinstance(job.schedule, Rounds):
+            return story.rounds()
+        if isinstance(job.schedule, Pairs):
+            return story.pairs(job.meetings())
+        if isinstance(job.schedule, Walk):
+            return story.walk(job.meetings())
+        if isinstance(job.schedule, Wakes):
+            return story.wakes(job.meetings())
+        raise ConfigError(f"the bulk engine does not know the schedule {type(job.schedule).__name__}")
 
 
 COMPILED = "its compiled path reads the records itself; tests compare it with the general one, no run does"
@@ -100,6 +106,8 @@ class _Story:
         self.metrics = Metrics()
         self.everybody = np.arange(job.n)
         self.unwatched = ""
+        self.order: tuple[Meetings, Ints] | None = None  # all meetings, and in which order they are run
+        self.latest: tuple[Any, int, int] = (None, 0, 0)  # the states after so much, of how much
 
     def rows(self, rows: Ints, stride: int) -> Ints:
         """These rows in every copy, copy after copy, `stride` rows apart."""
@@ -133,8 +141,25 @@ class _Story:
         if job.evaluate is not None and due:
             scores = job.evaluate(believed(job.algorithm, state))
             self.metrics.add(done, scores)
+        self.latest = (state, done, total)
         if job.progress is not None:
-            job.progress(done, total, scores)
+            try:
+                job.progress(done, total, scores)
+            except Stop:
+                if done < total:
+                    raise
+
+    def stopped(self) -> Outcome:
+        """What there is when somebody stops the run between two steps: exactly the steps that were done."""
+        state, done, total = self.latest
+        if self.order is not None:
+            meetings, order = self.order
+            done_ones = np.sort(order[:done])
+            self.trace.meetings = Meetings(meetings.time[done_ones], meetings.a[done_ones], meetings.b[done_ones])
+        self.trace.received.sort(key=lambda message: message.clock)
+        if self.job.evaluate is not None and self.job.evaluate_every > 0 and self.metrics.steps[-1:] != [done]:
+            self.metrics.add(done, self.job.evaluate(believed(self.job.algorithm, state)))
+        return Outcome(state, self.trace, self.metrics, self.public, self.unwatched, (done, total))
 
     def count(self, messages: int, rows: Any) -> None:
         """So many messages were sent, with such rows."""
@@ -250,7 +275,7 @@ class _Story:
         count = np.zeros(job.n, np.int64)
         level = np.asarray(pair_levels(meetings.a, meetings.b, job.n))
         order = np.argsort(level, kind="stable")
-        done = 0
+        self.order, done = (meetings, order), 0
         for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
             if len(batch):
                 state = self.meet(state, meetings.a[batch], meetings.b[batch], count, static, batch)
@@ -292,6 +317,7 @@ class _Story:
         static = Links.of_graph(job.fixed_graph())
         state = self.begin(self.tiled(static), last=False)
         count = np.zeros(job.n, np.int64)
+        self.order = (meetings, np.arange(steps))
         for hop in range(steps):
             source, here = meetings.a[hop : hop + 1], meetings.b[hop : hop + 1]
             links, place = self.met(here, source), self.rows(here, job.n)
@@ -327,7 +353,7 @@ class _Story:
         else:
             level = np.asarray(wake_levels(static.start, static.senders, meetings.a))
             order = np.argsort(level, kind="stable")
-            done = 0
+            self.order, done = (meetings, order), 0
             for batch in np.split(order, np.flatnonzero(np.diff(level[order])) + 1):
                 if len(batch):
                     state = self.wake(state, latest, meetings.a[batch], count, static, batch)

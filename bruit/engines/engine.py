@@ -27,6 +27,10 @@ from bruit.trace import Faults, Meetings, Trace
 Progress = Callable[[int, int, dict[str, float]], None]
 
 
+class Stop(Exception):
+    """Raised by a progress callback: the run ends here, between two steps, and what there is becomes its outcome."""
+
+
 @dataclass(frozen=True)
 class Job:
     """What an engine is given. `evaluate` scores estimates for observers; `given` is a trace to replay."""
@@ -95,13 +99,15 @@ class Metrics:
 class Outcome:
     """What came of a job: final states, the trace, the metrics, and the public facts the algorithm prepared.
 
-    `unwatched` says why nobody can tell that data left through the door only; empty if every step was watched."""
+    `unwatched` says why nobody can tell that data left through the door only; empty if every step was watched.
+    `stopped`: how much was done, of how much, when somebody stopped it; None for a run that came to its end."""
 
     state: Any
     trace: Trace
     metrics: Metrics
     public: Any
     unwatched: str = "the engine does not watch what leaves"
+    stopped: tuple[int, int] | None = None
 
 
 class Engine(ABC):

@@ -17,7 +17,7 @@ from bruit.algorithms.doorway import believed, joined
 from bruit.algorithms.messages import row_bytes, take
 from bruit.algorithms.schedules import Rounds, Wakes, Walk
 from bruit.arrays import Array, Bools, Ints
-from bruit.engines.engine import Engine, Job, Metrics, Outcome
+from bruit.engines.engine import Engine, Job, Metrics, Outcome, Stop
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.graphs import Graph
 from bruit.protocols.machine import Effect, Envelope, Met, Send, WakeAt
@@ -110,19 +110,19 @@ class _World:
             else:
                 self.delivered(now, peer, sender, envelope)
             number += 1
-            if number % TOLD == 0:
-                self.tell(now)
+            if number % TOLD == 0 and self.job.progress is not None:
+                done = self.done(now)
+                try:
+                    self.job.progress(done, self.job.steps, {})
+                except Stop:
+                    return self.outcome((done, self.job.steps))
         return self.outcome()
 
-    def tell(self, now: float) -> None:
+    def done(self, now: float) -> int:
         """How far the run is: the slowest peer's rounds, the token's hops, or the time."""
-        job = self.job
-        if job.progress is None:
-            return
-        counts = [machine.count for machine in self.machines]
+        job, counts = self.job, [machine.count for machine in self.machines]
         hops = sum(counts) if isinstance(job.schedule, Walk) else int(now)
-        done = min(counts) if isinstance(job.schedule, Rounds) else hops
-        job.progress(min(done, job.steps), job.steps, {})
+        return min(min(counts) if isinstance(job.schedule, Rounds) else hops, job.steps)
 
     def woken(self, now: float, peer: int) -> None:
         machine = self.machines[peer]
@@ -199,18 +199,20 @@ class _World:
         self.sent += 1
         heapq.heappush(self.heap, (time, self.sent, peer, sender, envelope))
 
-    def outcome(self) -> Outcome:
+    def outcome(self, stopped: tuple[int, int] | None = None) -> Outcome:
+        """What came of it, at its end or where somebody stopped it, messages under way being lost."""
         job = self.job
         stuck = [peer for peer, machine in enumerate(self.machines) if machine.state is None]
         unfinished = isinstance(job.schedule, Rounds) and any(machine.count < job.steps for machine in self.machines)
-        if stuck or unfinished:
+        if stuck or (unfinished and stopped is None):
             raise ConformanceError("the network fell silent before the run was over; some message was never answered")
         state = joined([machine.state for machine in self.machines])
         self.trace.meetings = self._meetings()
         metrics = Metrics()
         if job.evaluate is not None and job.evaluate_every > 0:
-            metrics.add(job.steps, job.evaluate(believed(job.algorithm, state)))
-        return Outcome(state, self.trace, metrics, self.public, unwatched="")
+            done = job.steps if stopped is None else stopped[0]
+            metrics.add(done, job.evaluate(believed(job.algorithm, state)))
+        return Outcome(state, self.trace, metrics, self.public, "", stopped)
 
     def _meetings(self) -> Meetings:
         order = sorted(self.met)

@@ -20,7 +20,9 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.config import TaskSection
 from bruit.errors import ConfigError
+from bruit.sites.own_records import recipe_column
 from bruit.tasks.columns import Columns, nearest, numbers, read_csv
+from bruit.tasks.recipe import Column, Recipe
 from bruit.tasks.records import finish_rows
 from bruit.whole_files import check_place, write_whole
 
@@ -64,7 +66,8 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
         raise ConfigError("the experiment asks for components, a projection that only a whole data set defines; leave "
                           "`components` out of it, or make the columns of the projection yourself")  # fmt: skip
     if kind == "mean":
-        content: dict[str, Any] = {"values": _values(_read(path), agreement)}
+        own = _read(path)
+        content: dict[str, Any] = {"values": _values(own, agreement), **recipe_column(_recipe(own, agreement))}
     else:
         content = _linear(_read(path), agreement)
         if public is not None:
@@ -94,19 +97,36 @@ def _values(table: Columns, agreement: Agreement) -> Array:
 def _linear(table: Columns, agreement: Agreement) -> dict[str, Any]:
     task = agreement.task
     targets, unit = _targets(table, agreement)
+    named = recipe_column(_recipe(table, agreement))
     features, bound = finish_rows(_features(table, agreement), task.rows, intercept=True)
     clip = math.nan if task.derivative_clip is None else task.derivative_clip
     return {"features": features, "targets": targets, "classes": np.array(agreement.classes, np.str_),
             "row_bound": np.float64(bound), "label_unit": np.float64(unit), "l2": np.float64(task.l2),
-            "derivative_clip": np.float64(clip)}  # fmt: skip
+            "derivative_clip": np.float64(clip), **named}  # fmt: skip
 
 
-def _features(table: Columns, agreement: Agreement) -> Array:
+def _chosen(table: Columns, agreement: Agreement) -> Constants:
+    """The columns that are features, with their agreed constants."""
     agreed = agreement.columns or dict.fromkeys(table.names, (0.0, 1.0))
     chosen = {name: pair for name, pair in agreed.items() if name != agreement.label}
     if not chosen:
         raise ConfigError(f"{table.file} has no feature column beside the label")
-    return np.column_stack([_column(table, name, *pair) for name, pair in chosen.items()])
+    return chosen
+
+
+def _features(table: Columns, agreement: Agreement) -> Array:
+    return np.column_stack([_column(table, name, *pair) for name, pair in _chosen(table, agreement).items()])
+
+
+def _recipe(table: Columns, agreement: Agreement) -> Recipe:
+    """What is done to the rows, for new ones: agreed names and constants."""
+    chosen, label = _chosen(table, agreement), agreement.label or ""
+    center, unit = (agreement.columns or {}).get(label, (0.0, 1.0)) if agreement.task.kind == "ridge" else (0.0, 1.0)
+    return Recipe(
+        columns=tuple(Column(name) for name in chosen), centers=np.array([pair[0] for pair in chosen.values()]),
+        scales=np.array([pair[1] for pair in chosen.values()]), limits=np.full(len(chosen), math.inf),
+        rows=agreement.task.rows, label=label, center=center, unit=unit, classes=agreement.classes,
+    )  # fmt: skip
 
 
 def _column(table: Columns, name: str, center: float, scale: float) -> Array:

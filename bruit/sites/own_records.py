@@ -7,6 +7,7 @@ for scores. A peer knows only its own row of the task: a question about anybody 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from bruit.errors import ConfigError, LocalProtocolError
 from bruit.tasks import Logistic, Mean, Ridge, Softmax, Task
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.public import Fact, said
+from bruit.tasks.recipe import Recipe, recipe_from
 from bruit.tasks.records import Sample, pack
 from bruit.tasks.split import Split
-from bruit.tasks.task import Constants, Manifest
-from bruit.whole_files import write_whole
+from bruit.tasks.task import Constants, Manifest, Score
+from bruit.whole_files import to_json, write_whole
 
 PREPARED = Fact("columns, their centers and scales, classes and the bound on rows", "agreed")
 KINDS: dict[str, Any] = {"logistic": Logistic, "ridge": Ridge, "softmax": Softmax}
@@ -77,6 +79,16 @@ class OwnTask(Task):
     def references(self) -> dict[str, float]:
         return self.inner.references()
 
+    def judge(self, models: Array, peer: int) -> Score:
+        return self.inner.judge(models, peer)
+
+    @property
+    def kind(self) -> str:
+        return self.inner.kind
+
+    def recipe(self) -> Recipe | None:
+        return self.inner.recipe()
+
 
 def write_share(task: Task, kind: str, peer: int, path: Path) -> None:
     """One peer's records of a whole task, for demonstrations and rehearsals on data one may lose."""
@@ -98,8 +110,14 @@ def write_share(task: Task, kind: str, peer: int, path: Path) -> None:
             columns |= {"public_features": records.held_out.features, "public_targets": records.held_out.targets}
     else:
         raise ConfigError(f"a task of type {type(task).__name__} cannot be dealt to participants")
+    columns |= recipe_column(task.recipe())
     write_whole(path, lambda file: np.savez_compressed(file, **columns))
     path.chmod(0o600)
+
+
+def recipe_column(recipe: Recipe | None) -> dict[str, Any]:
+    """How the rows were prepared, for the model's file: names and agreed constants, no row."""
+    return {} if recipe is None else {"recipe": np.str_(to_json(recipe.describe()))}
 
 
 def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tuple[Task, str]:
@@ -113,13 +131,15 @@ def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tu
         kind = str(columns["kind"])
         if agreed is not None and kind != agreed:
             raise ConfigError(f"the records {path} are for a task of kind {kind!r}, but {agreed!r} was agreed on")
-        inner: Task = Mean(columns["values"]) if kind in ("mean", "histogram") else _linear(kind, columns)
-    except (KeyError, ValueError, OSError, EOFError, BadZipFile) as error:
+        recipe = recipe_from(json.loads(str(columns["recipe"]))) if "recipe" in columns else None
+        counted = kind in ("mean", "histogram")
+        inner: Task = Mean(columns["values"], _recipe=recipe) if counted else _linear(kind, columns, recipe)
+    except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:
         raise ConfigError(f"the records {path} cannot be read: {error}") from None
     return OwnTask(inner, me, among), digest
 
 
-def _linear(kind: str, columns: dict[str, Any]) -> Task:
+def _linear(kind: str, columns: dict[str, Any], recipe: Recipe | None) -> Task:
     if kind not in KINDS:
         raise ConfigError(f"records are of kind {kind!r}; known: mean, {', '.join(KINDS)}")
     count = len(columns["targets"])
@@ -128,7 +148,7 @@ def _linear(kind: str, columns: dict[str, Any]) -> Task:
         columns["features"], columns["targets"], Split(np.arange(count), np.array([0, count])), held_out=held_out,
         classes=tuple(str(name) for name in columns["classes"]), row_bound=float(columns["row_bound"]),
         label_unit=float(columns["label_unit"]),
-        manifest={"data": {"name": "own records"}, "public": said((PREPARED,))},
+        manifest={"data": {"name": "own records"}, "public": said((PREPARED,))}, recipe=recipe,
     )  # fmt: skip
     clip = float(columns["derivative_clip"])
     task: Task = KINDS[kind](records, float(columns["l2"]), None if np.isnan(clip) else clip)

@@ -17,6 +17,7 @@ from bruit.algorithms.doorway import believed
 from bruit.errors import ConfigError
 from bruit.network.host import Host
 from bruit.privacy.events import Mask
+from bruit.sites.own_model import save_own_model
 from bruit.sites.site import Participant
 from bruit.whole_files import to_json, write_whole
 
@@ -174,6 +175,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         estimate = believed(host.machine.seat.algorithm, host.machine.state)
         write_whole(of.site.state / "model.npz", lambda file: np.savez_compressed(file, model=estimate))
         metrics = of.task.evaluate(estimate)
+        save_own_model(of, spent(of), delta_of(of))
     report = {**status(of), "metrics": metrics, "algorithm": host.algorithm, "run": host.run_id,
               "silent_releases": silent_releases(of), "left_over": len([m for m in host.missed if not m.late])
               - len([m for m in host.missed if m.late])}  # fmt: skip

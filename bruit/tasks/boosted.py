@@ -15,7 +15,7 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.records import Part, Records
-from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.task import Constants, Manifest, Score, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +112,9 @@ class Boosted(Task):
             hits = (said == (part.targets > 0)) & (part.weights > 0)
             answer[part.rows] = hits.sum(axis=1) / (part.weights > 0).sum(axis=1)
         return answer
+
+    def judge(self, models: Array, peer: int) -> Score:
+        return Score(float(self.scores(models)[peer]), public=False)
 
     def constants(self) -> Constants:
         return Constants(inf, self.largest() ** 2, 0.0, "records")

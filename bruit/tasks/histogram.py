@@ -10,6 +10,7 @@ from bruit.errors import ConfigError
 from bruit.tasks.data import load
 from bruit.tasks.mean import Mean
 from bruit.tasks.public import NOTHING, Agreed, Fact
+from bruit.tasks.recipe import Recipe
 
 
 def histogram(peers: int, values: int = 2, data: str | None = None, label: str | None = None, seed: int = 0,
@@ -22,7 +23,8 @@ def histogram(peers: int, values: int = 2, data: str | None = None, label: str |
         if values < 2:
             raise ConfigError(f"a histogram counts 2 values or more, found {values}; say how many with task.dim")
         drawn = np.abs(Mean.uniform(peers, 1, seed).values[:, 0])
-        return _rows(np.minimum((values * drawn**2).astype(np.int64), values - 1), values, f"{values} values, drawn")
+        return _rows(np.minimum((values * drawn**2).astype(np.int64), values - 1), f"{values} values, drawn",
+                     tuple(str(value) for value in range(values)))
     table = load(data, label, agreed=agreed)
     found = table.label_values()
     chosen = np.searchsorted(found, table.labels)
@@ -31,9 +33,9 @@ def histogram(peers: int, values: int = 2, data: str | None = None, label: str |
     if not 2 <= len(found) <= 1000:
         raise ConfigError(f"{table.name} has {len(found)} different labels; a histogram counts 2 to 1000 values")
     some = np.argsort(Mean.uniform(len(chosen), 1, seed).values[:, 0], kind="stable")[:peers]
-    fact = table.classes_fact([table.label_text(value) for value in found])
-    return _rows(chosen.astype(np.int64)[some], len(found), f"labels of {table.name}", fact)
+    names = tuple(table.label_text(value) for value in found)
+    return _rows(chosen.astype(np.int64)[some], f"labels of {table.name}", names, table.classes_fact(names))
 
 
-def _rows(chosen: Ints, values: int, name: str, *facts: Fact) -> Mean:
-    return Mean(np.eye(values)[chosen], name, facts)
+def _rows(chosen: Ints, name: str, values: tuple[str, ...], *facts: Fact) -> Mean:
+    return Mean(np.eye(len(values))[chosen], name, facts, _recipe=Recipe.plain((), classes=values))

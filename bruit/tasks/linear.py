@@ -9,7 +9,7 @@ non-expansive for gamma <= 2 / smoothness (walk:F-2, finding 7). Clipping the gr
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import ClassVar, Self, cast
 
@@ -22,10 +22,11 @@ from bruit.tasks.loss import Loss
 from bruit.tasks.newton import TOLERANCE
 from bruit.tasks.preparation import Preparation, prepare
 from bruit.tasks.public import NOTHING, Agreed, Fact, listed
+from bruit.tasks.recipe import Recipe
 from bruit.tasks.records import Part, Records, Sample
 from bruit.tasks.sensitivity import linear_sensitivities
 from bruit.tasks.table import Table
-from bruit.tasks.task import Constants, Manifest, Sensitivities, Task
+from bruit.tasks.task import Constants, Manifest, Score, Sensitivities, Task
 
 # Regularizer of the observers' references, on the sum over a peer's records: weak, only there to make them unique.
 REFERENCE_PENALTY = 1e-2
@@ -134,6 +135,17 @@ class LinearTask(Task):
             losses[begin : begin + step] = self.loss.value(scores, everywhere).mean(axis=1)
         worst = metric.min() if self._higher_is_better() else metric.max()
         return {self.metric: float(metric.mean()), "worst": float(worst), "loss": float(losses.mean())}
+
+    def judge(self, models: Array, peer: int) -> Score:
+        return Score(super().judge(models, peer).value, self.records.held_out is not None)
+
+    def recipe(self) -> Recipe | None:
+        found = self.records.recipe
+        return found if found is None else replace(found, classes=self._class_names())
+
+    def _class_names(self) -> tuple[str, ...]:
+        """The classes a model tells apart, in the order of its answers."""
+        return self.records.classes if self.classifies else ()
 
     def constants(self) -> Constants:
         """From the declared row bound R and clip: lipschitz R min(L, C), smoothness R^2 beta + l2 (walk:F-2).

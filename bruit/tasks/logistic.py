@@ -91,6 +91,9 @@ class Logistic(LinearTask):
         names = (f"<={table.threshold:g}", f">{table.threshold:g}")
         return np.where(table.labels > table.threshold, 1.0, -1.0), names, f"labels: {names[0]} = -1, {names[1]} = 1"
 
+    def _class_names(self) -> tuple[str, ...]:
+        return self.records.classes if len(self.records.classes) == 2 else ("-1", "1")
+
     def _check(self) -> None:
         for block in self.records.blocks:
             odd = np.argwhere((np.abs(block.targets) != 1) & (block.weights > 0))

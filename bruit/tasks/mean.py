@@ -13,6 +13,7 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.public import Fact, said
+from bruit.tasks.recipe import Recipe
 from bruit.tasks.task import Constants, Manifest, Task
 
 
@@ -23,6 +24,7 @@ class Mean(Task):
     values: Array
     name: str = "values"
     facts: tuple[Fact, ...] = ()
+    _recipe: Recipe | None = None  # names of the coordinates and their units, or what a histogram counts
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or 0 in self.values.shape:
@@ -96,6 +98,14 @@ class Mean(Task):
 
     def constants(self) -> Constants:
         return Constants(inf, 1.0, 1.0, "declared")
+
+    @property
+    def kind(self) -> str:
+        return "histogram" if self._recipe is not None and self._recipe.classes else "mean"
+
+    def recipe(self) -> Recipe:
+        """A mean is applied to no rows; its recipe has the names and units of its numbers, where they are known."""
+        return Recipe.plain(()) if self._recipe is None else self._recipe
 
     def describe(self) -> Manifest:
         shape = Fact(f"the number of peers, {self.peers}, and the length of their values, {self.dim}", "agreed")

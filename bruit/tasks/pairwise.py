@@ -20,9 +20,10 @@ from bruit.tasks.pair_losses import PairLoss, ScoreLoss, named_loss, some
 from bruit.tasks.points import Points
 from bruit.tasks.preparation import Preparation, prepare
 from bruit.tasks.public import NOTHING, Agreed, counts, said
+from bruit.tasks.recipe import Recipe
 from bruit.tasks.records import Records, refuse_long_rows
 from bruit.tasks.table import Table
-from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.task import Constants, Manifest, Score, Task
 
 JUDGED = 4  # models whose loss is computed at each evaluation
 FEW = 200  # points among whose pairs it is
@@ -39,6 +40,7 @@ class Pairwise(Task):
     held_out: Array | None = None
     row_bound: float = inf
     manifest: Manifest = field(default_factory=dict)
+    _recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         if self.points.columns < 2:
@@ -55,7 +57,8 @@ class Pairwise(Task):
         rows = np.column_stack((np.asarray(features, dtype=np.float64), np.asarray(labels, dtype=np.float64)))
         points = Points.of(rows, owners)
         return Pairwise(points if codebook is None else points.coded(codebook, 1),
-                        named_loss(loss) if isinstance(loss, str) else loss)
+                        named_loss(loss) if isinstance(loss, str) else loss,
+                        _recipe=Recipe.plain([f"x{k}" for k in range(rows.shape[1] - 1)]))
 
     @staticmethod
     def load(data: str, loss: str = "auc", peers: int | None = None, split: str = "iid", seed: int = 0, *,
@@ -78,7 +81,7 @@ class Pairwise(Task):
             if public is None:
                 raise ConfigError("a codebook is found on public records; hold out some of them: test > 0")
             points = points.coded(public_codebook(public, bins, seed), 1)
-        return Pairwise(points, chosen, public, records.row_bound, records.manifest)
+        return Pairwise(points, chosen, public, records.row_bound, records.manifest, records.recipe)
 
     @property
     def peers(self) -> int:
@@ -143,6 +146,16 @@ class Pairwise(Task):
         scores, few = self.loss.score(models, judged), some(judged, FEW)[None]
         losses = [float(self.loss.value(model[None], few, few).mean()) for model in some(models, JUDGED)]
         return {self.metric: float(scores.mean()), "worst": float(scores.min()), "loss": float(np.mean(losses))}
+
+    def judge(self, models: Array, peer: int) -> Score:
+        return Score(super().judge(models, peer).value, self.held_out is not None)
+
+    @property
+    def kind(self) -> str:
+        return f"pairwise {self.loss.name}"
+
+    def recipe(self) -> Recipe | None:
+        return self._recipe
 
     def constants(self) -> Constants:
         slope = self.loss.lipschitz(self.row_bound)

@@ -15,9 +15,10 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.newton import TOLERANCE
+from bruit.tasks.recipe import Recipe
 from bruit.tasks.records import Records
 from bruit.tasks.sensitivity import linear_sensitivities
-from bruit.tasks.task import Constants, Manifest, Sensitivities, Task
+from bruit.tasks.task import Constants, Manifest, Score, Sensitivities, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,16 @@ class Personal(Task):
             matrix = models[u].reshape(self.shared.outputs, -1)
             answer[u] = self.shared._measure((part.features[0, real] @ matrix.T)[None], part.targets[:, real])[0]
         return answer
+
+    def judge(self, models: Array, peer: int) -> Score:
+        return Score(float(self.scores(models)[peer]), public=False)
+
+    @property
+    def kind(self) -> str:
+        return self.shared.kind
+
+    def recipe(self) -> Recipe | None:
+        return self.shared.recipe()
 
     def constants(self) -> Constants:
         known = self.shared.constants()

@@ -16,6 +16,7 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.columns import nearest
 from bruit.tasks.public import Agreed, Fact, counts, listed, said
+from bruit.tasks.recipe import Column, Recipe
 from bruit.tasks.records import Records, Sample, finish_rows, pack
 from bruit.tasks.split import Split, parse
 from bruit.tasks.table import Table
@@ -54,8 +55,9 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
         if not classes and table.label in choices.agreed.scales:
             center, unit = choices.agreed.scales[table.label]
             targets = np.clip((targets - center) / unit, -STANDARD_LIMIT, STANDARD_LIMIT)
-    if choices.components is not None:
-        features = _project(features, public, choices.components)
+    directions = None if choices.components is None else _directions(features, public, choices.components)
+    if directions is not None:
+        features = np.asarray(features @ directions.T)
     ready, bound = finish_rows(features, choices.rows, intercept=True)
     mine = np.flatnonzero(~public)
     owners = None if table.owners is None else table.owners[mine]
@@ -64,7 +66,8 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
     facts += _known(table, choices, classes, note, dealt)
     manifest = _manifest(table, choices, public, len(mine) - len(np.unique(dealt.rows)), facts)
     return pack(ready, targets, Split(mine[dealt.rows], dealt.starts), held_out=held_out, classes=classes,
-                row_bound=bound, label_unit=unit, manifest=manifest)
+                row_bound=bound, label_unit=unit, manifest=manifest,
+                recipe=_recipe(table, public, choices, classes, directions))
 
 
 def _check(choices: Preparation) -> None:
@@ -142,21 +145,59 @@ def _held_out(strata: Array, share: float, seed: int) -> Bools:
     return public
 
 
+def _recipe(table: Table, public: Bools, choices: Preparation, classes: tuple[str, ...], directions: Array | None
+            ) -> Recipe:
+    """What was done to the rows, for new ones: the constants that `_standardize` and `_by_agreement` apply."""
+    width = table.features.shape[1]
+    centers, scales, limits, label = np.zeros(width), np.ones(width), np.full(width, np.inf), (0.0, 1.0)
+    if choices.standardize == "public":
+        centers, scales = _statistics(table.features[public])
+        limits[:] = STANDARD_LIMIT
+        middles, units = _statistics(table.labels[public][:, None])
+        label = float(middles[0]), float(units[0])
+    for place, name in enumerate(table.feature_names):
+        if name in choices.agreed.scales:
+            centers[place], scales[place] = choices.agreed.scales[name]
+            limits[place] = STANDARD_LIMIT
+    if table.label in choices.agreed.scales:
+        label = float(choices.agreed.scales[table.label][0]), float(choices.agreed.scales[table.label][1])
+    center, unit = (0.0, 1.0) if classes else label
+    return Recipe(columns=_columns(table), centers=centers, scales=scales, limits=limits, directions=directions,
+                  rows=choices.rows, label=table.label, center=center, unit=unit, classes=classes)
+
+
+def _columns(table: Table) -> tuple[Column, ...]:
+    """The columns behind the features: those of a text follow each other, one a value."""
+    found: dict[str, Column] = {}
+    for name in table.feature_names:
+        text = max((one for one in table.texts if name.startswith(f"{one}=")), key=len, default=None)
+        if text is None:
+            found[name] = Column(name)
+        else:
+            earlier = found[text].values if text in found else ()
+            found[text] = Column(text, (*earlier, name.removeprefix(f"{text}=")))
+    return tuple(found.values())
+
+
+def _statistics(shown: Array) -> tuple[Array, Array]:
+    """Center and scale of every column."""
+    return shown.mean(axis=0), np.array([_scale(column) for column in shown.T])
+
+
 def _standardize(columns: Array, public: Bools) -> Array:
-    center = columns[public].mean(axis=0)
-    scale = np.array([_scale(column) for column in columns[public].T])
+    center, scale = _statistics(columns[public])
     standard: Array = np.clip((columns - center) / scale, -STANDARD_LIMIT, STANDARD_LIMIT)
     return standard
 
 
-def _project(columns: Array, public: Bools, components: int) -> Array:
-    """Coordinates along the public part's first principal directions: fewer numbers for the noise to cover."""
+def _directions(columns: Array, public: Bools, components: int) -> Array:
+    """The public part's first principal directions, one a row: fewer numbers for the noise to cover."""
     most = min(columns.shape[1], int(public.sum()))
     if not 1 <= components <= most:
         raise ConfigError(f"components={components}: this data has between 1 and {most} public principal components")
     directions = np.linalg.svd(columns[public], full_matrices=False)[2][:components]
     signs = np.sign(directions[np.arange(components), np.abs(directions).argmax(axis=1)])
-    return np.asarray(columns @ (directions * signs[:, None]).T)
+    return np.asarray(directions * signs[:, None])
 
 
 def _scale(column: Array) -> float:

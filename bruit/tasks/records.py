@@ -8,7 +8,7 @@ powers of two), one block each.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from bruit.errors import ConfigError, PrivacyError
 from bruit.tasks.public import Fact, Source, counts, said
 from bruit.tasks.split import Split, by_owner
 from bruit.tasks.task import Manifest
+
+if TYPE_CHECKING:
+    from bruit.tasks.recipe import Recipe
 
 # Numbers touched at once (8 MB): memory stays bounded for a million peers; smaller chunks were measured slower.
 CHUNK_NUMBERS = 1 << 20
@@ -61,7 +64,8 @@ class Records:
     row_bound: declared bound on the norm of every record, intercept included; infinite if none was declared. Rows that
     break it are refused. row_norm: the norm it is in, 2 (L2) or 1 (L1, which bounds L2 as well). classes_from: whether
     the classes were agreed on, or are those that occur.
-    label_unit: one unit of the target in units of the label (regression on a standardized label).
+    label_unit: one unit of the target in units of the label (regression on a standardized label). _recipe: how they
+    were prepared, for new rows; it hides nothing, so no noise is addressed by it (`digests`).
     """
 
     blocks: tuple[Block, ...]
@@ -75,6 +79,7 @@ class Records:
     manifest: Manifest = field(default_factory=dict)
     row_norm: int = 2
     classes_from: Source = "agreed"
+    _recipe: "Recipe | None" = None
 
     def __post_init__(self) -> None:
         self.check_rows()
@@ -105,7 +110,13 @@ class Records:
         manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none",
                               "public": said((Fact(f"the number of peers, {len(sizes)}", "agreed"), counts(sizes)))}
         return replace(pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes,
-                            row_bound=bound, manifest=manifest), classes_from="private rows")
+                            row_bound=bound, manifest=manifest), classes_from="private rows",
+                       _recipe=_of_arrays(ready.shape[1] - intercept, rows, intercept, classes))
+
+    @property
+    def recipe(self) -> "Recipe | None":
+        """How new rows become rows of these columns; None where nobody knows."""
+        return self._recipe
 
     def parts(self, ids: Ints, width: int) -> Iterator[Part]:
         """The records of these peers, in chunks; `width` numbers a peer are computed with (its model, say)."""
@@ -185,7 +196,7 @@ def finish_rows(features: Array, rows: str, intercept: bool) -> tuple[Array, flo
 
 def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | None = None,
          classes: tuple[str, ...] = (), row_bound: float = inf, label_unit: float = 1.0,
-         manifest: Manifest | None = None, row_norm: int = 2) -> Records:
+         manifest: Manifest | None = None, row_norm: int = 2, recipe: "Recipe | None" = None) -> Records:
     """Deal prepared records to peers and pad them into blocks."""
     sizes = np.diff(split.starts)
     blocks, block_of, place_of = [], np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
@@ -193,7 +204,14 @@ def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | No
         blocks.append(_pad(features, targets, split, peers))
         block_of[peers], place_of[peers] = index, np.arange(len(peers))
     return Records(tuple(blocks), sizes, block_of, place_of, held_out, classes, row_bound, label_unit, manifest or {},
-                   row_norm)
+                   row_norm, _recipe=recipe)
+
+
+def _of_arrays(columns: int, rows: str, intercept: bool, classes: tuple[str, ...]) -> "Recipe":
+    """Arrays have no names: their columns are x0, x1, .."""
+    from bruit.tasks.recipe import Recipe
+
+    return Recipe.plain([f"x{k}" for k in range(columns)], rows, intercept, classes=classes)
 
 
 def _size_classes(sizes: Ints) -> list[Ints]:

@@ -21,6 +21,7 @@ from bruit.statistics.ranking import Ties, concordance, two_classes
 from bruit.statistics.u_statistics import peer_statistic, u_statistic
 from bruit.tasks.points import Points
 from bruit.tasks.public import Fact, counts, said
+from bruit.tasks.recipe import Recipe
 from bruit.tasks.task import Constants, Manifest, Task
 
 
@@ -120,6 +121,10 @@ class Statistic(Task):
 
     def constants(self) -> Constants:
         return Constants(inf, inf, 0.0, "declared")
+
+    def recipe(self) -> Recipe:
+        """A statistic is a number: it is applied to no rows."""
+        return Recipe.plain((), label=self.kernel.name)
 
     def describe(self) -> Manifest:
         shown = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}

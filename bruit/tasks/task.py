@@ -7,11 +7,14 @@ and are for observers, never for peers.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bruit.arrays import Array, Ints
 from bruit.digests import digest_fields
 from bruit.errors import ConfigError, PrivacyError
+
+if TYPE_CHECKING:
+    from bruit.tasks.recipe import Recipe
 
 Manifest = dict[str, object]
 
@@ -49,6 +52,13 @@ class Sensitivities(NamedTuple):
     values: tuple[float, ...]
     checked: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+
+
+class Score(NamedTuple):
+    """How good the model of one peer is, and whether that was measured on public records, which no peer holds."""
+
+    value: float
+    public: bool
 
 
 class Task(ABC):
@@ -104,6 +114,19 @@ class Task(ABC):
     @abstractmethod
     def evaluate(self, models: Array) -> dict[str, float]:
         """For observers only: how good the models of all peers are, one row each."""
+
+    def judge(self, models: Array, peer: int) -> Score:
+        """For observers only: the metric of the model of one peer, of all models."""
+        return Score(self.evaluate(models[peer : peer + 1])[self.metric], public=False)
+
+    @property
+    def kind(self) -> str:
+        """What a model of this task is, in one word."""
+        return type(self).__name__.lower()
+
+    def recipe(self) -> "Recipe | None":
+        """How new rows are prepared for a model of this task, from public facts alone; None: it is applied to none."""
+        return None
 
     @abstractmethod
     def constants(self) -> Constants:

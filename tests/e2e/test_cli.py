@@ -43,7 +43,8 @@ def test_run_writes_a_whole_folder_and_tells_what_to_do_next(bruit, mean):
     assert said.code == 0
     assert said.err == ""
     assert f"bruit epsilon {folder}" in said.out
-    names = {"manifest.json", "trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml"}
+    names = {"manifest.json", "trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml",
+             "model.json"}
     assert {path.name for path in folder.iterdir()} == names
     assert {path.name for path in Path("runs").iterdir()} == {folder.name}
     advice = next(line for line in said.out.splitlines() if line.strip().startswith("bruit epsilon")).split()

@@ -167,7 +167,7 @@ def test_records_from_a_file_to_a_model(bruit, tmp_path):
     options = ("--experiment", "learn.toml", "--label", "ill", "--classes", "no,yes", "--columns", "columns.toml")
     for peer in range(3):
         (tmp_path / f"net/peer-{peer}/experiment.toml").write_text(LEARN)
-        said = bruit("peer", "data", "mine.csv", *options, "--out", f"net/peer-{peer}/records.npz")
+        said = bruit("peer", "data", "mine.csv", *options, "--out", f"net/peer-{peer}/records.npz", "--force")
         assert said.code == 0
         assert "wrote 2 records of 2 columns for a task of kind logistic" in said.out
     told = bruit("peer", "data", "mine.csv", *options, "--out", "again.npz", "--json").json

@@ -46,7 +46,7 @@ class Facts:
     `unequal` whether peers add noise of different sizes, `algorithm` the name of what was run, `arithmetic` whether it
     ran on a grid or with real numbers in mind ("ideal"), `noise` which draws hide the data (none for formulas),
     `unwatched` why nobody can say that data left through the door only (empty: it was checked as the run went on),
-    `declared` what the noise itself takes from the task."""
+    `declared` what the noise itself takes from the task, `interrupted` where somebody stopped the run, in words."""
 
     agreed: Graph | GraphSequence
     steps: int
@@ -65,6 +65,7 @@ class Facts:
     noise: Sources = frozenset()
     unwatched: str = "no run was watched"
     declared: tuple[Hypothesis, ...] = ()
+    interrupted: str = ""
 
     @property
     def n(self) -> int:
@@ -149,6 +150,9 @@ class Facts:
 
 def out_of_reach(facts: Facts) -> str:
     """Why no theorem on views speaks of these facts, whatever the algorithm; empty if nothing stands in the way."""
+    if facts.interrupted:
+        return (f"the run was {facts.interrupted}, and the theorems on views are about whole runs; every release that"
+                " was made is charged as local DP")  # fmt: skip
     if facts.missed:
         return (f"{facts.missed} exchanges were missed or made up for later, so the views are not those of the agreed"
                 " protocol; they are charged as local DP")  # fmt: skip

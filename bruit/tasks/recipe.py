@@ -1,0 +1,227 @@
+"""A recipe: how rows as people write them become the numbers a model is applied to, and what its answers mean.
+
+    cells -> numbers, or one 0/1 feature a value -> clip((x - center) / scale, limit) -> directions -> intercept -> norm
+
+Everything in it was agreed on, is declared public (`tasks.public`), or comes from public rows: a recipe may be given
+away with the model. New rows are prepared by the same functions, in the same order, as the records it was learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bruit.arrays import Array
+from bruit.errors import ConfigError
+from bruit.tasks.columns import Columns, is_missing, nearest, numbers, spelled
+from bruit.tasks.records import finish_rows
+
+WHERE = "the rows"
+
+
+class Column(NamedTuple):
+    """A column as people write it: numbers, or texts of which `values` are known; `fill` stands in its holes, if given.
+    """
+
+    name: str
+    values: tuple[str, ...] = ()
+    fill: str = ""
+
+
+class Prepared(NamedTuple):
+    """Rows ready for a model, and how many of their numbers were moved to the limit of standardized numbers."""
+
+    rows: Array  # (r, p)
+    clipped: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Recipe:
+    """The columns in order, the constants of every feature they make, and the words of the answer.
+
+    centers, scales, limits: of each feature, after texts were spread over one feature a value (limit inf: not clipped).
+    directions: the principal directions that are kept, one a row; None: all features. rows: "unit" or "none".
+    label, unit, center: of a number that is predicted. classes: of a class that is predicted, in order.
+    """
+
+    columns: tuple[Column, ...]
+    centers: Array  # (p,)
+    scales: Array  # (p,)
+    limits: Array  # (p,)
+    directions: Array | None = None  # (k, p)
+    rows: str = "none"
+    intercept: bool = True
+    label: str = ""
+    center: float = 0.0
+    unit: float = 1.0
+    classes: tuple[str, ...] = ()
+
+    @staticmethod
+    def plain(names: Sequence[str], rows: str = "none", intercept: bool = False, **words: Any) -> Recipe:
+        """Columns of numbers, taken as they are."""
+        zeros = np.zeros(len(names))
+        columns = tuple(Column(name) for name in names)
+        return Recipe(columns=columns, centers=zeros, scales=zeros + 1.0, limits=np.full(len(names), inf), rows=rows,
+                      intercept=intercept, **words)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The name of every feature, texts spread over one a value."""
+        return tuple(name for column in self.columns
+                     for name in ([f"{column.name}={value}" for value in column.values] or [column.name]))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The name of every number a model is applied to, the intercept left out."""
+        if self.directions is None:
+            return self.features
+        return tuple(f"component {k + 1}" for k in range(len(self.directions)))
+
+    @property
+    def width(self) -> int:
+        """Numbers a prepared row has, the intercept included."""
+        return len(self.inputs) + int(self.intercept)
+
+    def prepare(self, rows: Any) -> Prepared:
+        """New rows: a `Columns` of a CSV file, a data frame, a mapping of columns, a list of mappings, or numbers."""
+        table = np.asarray(rows) if isinstance(rows, np.ndarray | list | tuple) and not _mappings(rows) else None
+        raw = self._encode(as_columns(rows)) if table is None else self._array(table)
+        standard = np.clip((raw - self.centers) / self.scales, -self.limits, self.limits)
+        clipped = int((np.abs(raw - self.centers) > self.scales * self.limits).sum())
+        if self.directions is not None:
+            standard = np.asarray(standard @ self.directions.T)
+        return Prepared(finish_rows(standard, self.rows, self.intercept)[0], clipped)
+
+    def _array(self, table: Any) -> Array:
+        if table.ndim != 2 or table.shape[1] != len(self.columns):
+            raise ConfigError(f"the rows are of shape {table.shape}; give one row a record, of {len(self.columns)} "
+                              f"columns: {_some(self.names)}")
+        if table.dtype.kind in "buif" and not any(column.values or column.fill for column in self.columns):
+            bad = np.argwhere(~np.isfinite(table))
+            if len(bad):
+                raise ConfigError(f"{WHERE}, row {bad[0][0]}, column {self.names[bad[0][1]]!r} holds no finite number; "
+                                  "fill it or remove the row")
+            return np.asarray(table, dtype=np.float64)
+        return self._encode(as_columns(dict(zip(self.names, table.T.tolist(), strict=True))))
+
+    def _encode(self, table: Columns) -> Array:
+        missing = [name for name in self.names if name not in table.names]
+        if missing:
+            raise ConfigError(f"{table.file} has no column {missing[0]!r}{nearest(missing[0], table.names)}"
+                              + (f"; {len(missing)} of the model's {len(self.columns)} columns are missing: "
+                                 f"{_some(missing)}" if len(missing) > 1 else "; the model was learned with it"))
+        return np.concatenate([_spread(table, column) for column in self.columns], axis=1)
+
+    def extra(self, rows: Any) -> tuple[str, ...]:
+        """The columns of these rows that the model does not look at, its label left out."""
+        if isinstance(rows, np.ndarray | list | tuple) and not _mappings(rows):
+            return ()
+        return tuple(name for name in as_columns(rows).names if name not in (*self.names, self.label))
+
+    def describe(self) -> dict[str, Any]:
+        """As plain data; `recipe_from` reads it."""
+        return {
+            "columns": [{"name": column.name, "values": list(column.values) or None, "fill": column.fill or None}
+                        for column in self.columns],
+            "centers": self.centers.tolist(), "scales": self.scales.tolist(), "limits": self.limits.tolist(),
+            "directions": None if self.directions is None else self.directions.tolist(), "rows": self.rows,
+            "intercept": self.intercept, "label": {"name": self.label, "center": self.center, "unit": self.unit},
+            "classes": list(self.classes),
+        }  # fmt: skip
+
+
+def recipe_from(content: Mapping[str, Any]) -> Recipe:
+    """The recipe that `Recipe.describe` wrote; raises KeyError, TypeError or ValueError for anything else."""
+    columns = tuple(Column(str(one["name"]), tuple(str(value) for value in one["values"] or ()),
+                           str(one.get("fill") or "")) for one in content["columns"])
+    found = Recipe(
+        columns=columns, centers=_numbers(content["centers"]), scales=_numbers(content["scales"]),
+        limits=_numbers(content["limits"]), rows=str(content["rows"]), intercept=bool(content["intercept"]),
+        directions=None if content["directions"] is None else np.array(content["directions"], np.float64, ndmin=2),
+        label=str(content["label"]["name"]), center=float(content["label"]["center"]),
+        unit=float(content["label"]["unit"]), classes=tuple(str(name) for name in content["classes"]),
+    )  # fmt: skip
+    wide = (len(found.features),)
+    if not found.centers.shape == found.scales.shape == found.limits.shape == wide:
+        raise ValueError(f"there are {wide[0]} features, but {len(found.centers)} centers, {len(found.scales)} scales "
+                         f"and {len(found.limits)} limits")
+    if found.directions is not None and found.directions.shape[1:] != wide:
+        raise ValueError(f"the directions are {found.directions.shape}, and there are {wide[0]} features")
+    if found.rows not in ("unit", "none") or not (found.scales > 0).all():
+        raise ValueError(f"rows are {found.rows!r} (unit or none), and scales are above 0")
+    return found
+
+
+def as_columns(rows: Any) -> Columns:
+    """Rows by name as columns of text: a data frame, a mapping of columns, or a list of mappings."""
+    if isinstance(rows, Columns):
+        return rows
+    names = getattr(rows, "columns", None)
+    if names is not None:
+        held = {str(name): list(rows[name]) for name in names}
+    elif isinstance(rows, Mapping):
+        held = {str(name): list(column) for name, column in rows.items()}
+    elif _mappings(rows):
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        held = {str(key): [row.get(key, "") for row in rows] for key in keys}
+    else:
+        raise ConfigError(f"rows are a data frame, a mapping of columns, a list of mappings or an array of numbers, "
+                          f"found {type(rows).__name__}")
+    sizes = {len(column) for column in held.values()}
+    if len(sizes) != 1 or not next(iter(sizes)):
+        raise ConfigError("the rows have columns of different lengths, or none at all; give at least one row")
+    cells = tuple(tuple(_text(value) for value in column) for column in held.values())
+    return Columns(WHERE, tuple(held), cells, tuple(range(1, len(cells[0]) + 1)))
+
+
+def _spread(table: Columns, column: Column) -> Array:
+    """The features of one column: numbers, or one 0/1 feature a known value."""
+    if not column.values:
+        found = numbers(_filled(table, column), column.name)
+        if found is None:
+            raise ConfigError(f"{table.file}, column {column.name!r} holds text, but the model was learned with "
+                              "numbers there")
+        return found[:, None]
+    place = {text: number for number, text in enumerate(column.values)}
+    cells = _filled(table, column).of(column.name)
+    for row, cell in enumerate(cells):
+        if spelled(cell) not in place:
+            found_text = "no value" if is_missing(cell) else f"{cell!r}"
+            raise ConfigError(f"{table.file} row {row} (line {table.lines[row]}), column {column.name!r} holds "
+                              f"{found_text}, which the model has never met{nearest(cell, column.values)}")
+    codes = np.array([place[spelled(cell)] for cell in cells])
+    return np.asarray(codes[:, None] == np.arange(len(column.values)), dtype=np.float64)
+
+
+def _filled(table: Columns, column: Column) -> Columns:
+    """The same rows with what was agreed on in the holes of this column."""
+    if not column.fill:
+        return table
+    cells = tuple(column.fill if is_missing(cell) else cell for cell in table.of(column.name))
+    return Columns(table.file, (column.name,), (cells,), table.lines)
+
+
+def _mappings(rows: Any) -> bool:
+    return isinstance(rows, list | tuple) and bool(rows) and all(isinstance(row, Mapping) for row in rows)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return repr(float(value)) if isinstance(value, float | np.floating) else str(value).strip()
+
+
+def _numbers(content: Any) -> Array:
+    return np.array([float(value) for value in content], dtype=np.float64)
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:20]) + (", .." if len(names) > 20 else "")
