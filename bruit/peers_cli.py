@@ -205,4 +205,5 @@ def network_demo(
         home = Path(scratch) / "network" if folder is None else folder
         emit = emit_json if as_json else None
         screen = None if quiet or as_json or not err.is_terminal else err
-        demonstrate(peers, experiment, graph, home, out, screen, emit, together)
+        code = demonstrate(peers, experiment, graph, home, out, screen, emit, together)
+    raise typer.Exit(code)
