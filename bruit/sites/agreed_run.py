@@ -155,7 +155,7 @@ class _Asked(Task):
 
 def check_questions(name: str, algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int,
                     task: Task) -> None:  # fmt: skip
-    """Refuse an algorithm, by its name in the file, that asks what the records do not answer, before anything is released.
+    """Refuse an algorithm that asks what the records do not answer, before anything is released.
 
     What it asks is found by running it for a while on blank values; then the records are asked the same once, at home.
     """

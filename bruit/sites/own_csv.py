@@ -147,8 +147,8 @@ def _targets(table: Columns, agreement: Agreement) -> tuple[Array, float]:
     if kind == "ridge":
         center, scale = (agreement.columns or {}).get(label, (0.0, 1.0))
         return _column(table, label, center, scale), scale
-    places = _places(table, label, agreement)
-    return (2.0 * places - 1 if kind == "logistic" else places.astype(np.float64)), 1.0
+    places = _places(table, label, agreement).astype(np.float64)
+    return (2 * places - 1 if kind == "logistic" else places), 1.0
 
 
 def _places(table: Columns, label: str, agreement: Agreement) -> Ints:

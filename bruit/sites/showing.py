@@ -24,6 +24,7 @@ from bruit.sites.founding import plan_network, settle
 from bruit.tasks import Task
 
 BUNDLED = "real-peers"  # the experiment that is shown unless another one is named
+GRADIENTS = 2  # of the bundled experiment, each followed by exchanges until all agree
 SKEWED = 24  # peers up to which the bundled experiment deals classes unevenly; among more some would get no records
 
 
@@ -47,17 +48,9 @@ def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, cons
                 emit: Callable[[Any], None] | None, together: int = 1) -> int:  # fmt: skip
     """Run it, then print (or emit) what was learned, the reports, and what any peer could have learned about any other.
 
-    The bundled experiment gets a butterfly of the asked size, and as many exchanges per gradient as that has digits.
     0 when everybody took part to the end, 1 when somebody was missed on the way.
     """
-    changes: dict[str, str] = {}
-    if experiment == BUNDLED and graph is None:
-        graph = f"butterfly:{peers},relabel=true"
-        digits = str(len(butterfly(peers).radices))
-        changes = {"mixing": digits, "steps": digits}
-    if experiment == BUNDLED and peers > SKEWED:
-        changes["split"] = '"iid"'
-    agreed = plan_network(experiment, peers, graph, changes)
+    agreed = plan_demonstration(peers, experiment, graph)
     sites = settle(agreed, home, timeout=20.0)
     processes = start(sites, together=together)
     if screen is None:
@@ -76,8 +69,21 @@ def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, cons
     return 1 if missed else 0
 
 
+def plan_demonstration(peers: int, experiment: str = BUNDLED, graph: str | None = None) -> AgreedRun[Task]:
+    """What is shown. The bundled experiment gets a butterfly of the asked size, and as many exchanges per gradient as
+    that has digits."""
+    changes: dict[str, str] = {}
+    if experiment == BUNDLED and graph is None and peers > 1:
+        graph = f"butterfly:{peers},relabel=true"
+        digits = len(butterfly(peers).radices)
+        changes = {"mixing": str(digits), "steps": str(GRADIENTS * digits)}
+    if experiment == BUNDLED and peers > SKEWED:
+        changes["split"] = '"iid"'
+    return plan_network(experiment, peers, graph, changes)
+
+
 def _model(site: Path) -> Array:
-    with np.load(site.parent / "state" / "model.npz") as stored:
+    with np.load(site.parent / "state" / "model.npz", allow_pickle=False) as stored:
         return np.asarray(stored["model"], np.float64)
 
 
@@ -111,7 +117,8 @@ def _reports(reports: list[dict[str, Any]], scores: Scores | None) -> Table:
         shown.add_column(name, justify="right")
     for place, one in enumerate(reports):
         score = () if scores is None else (f"{scores.each[place]:.4f}",)
-        shown.add_row(str(one["peer"]), *score, str(one["sent"]), str(one["bytes_sent"]), f"{float(one['epsilon']):.4g}")
+        spent = f"{float(one['epsilon']):.4g}"
+        shown.add_row(str(one["peer"]), *score, str(one["sent"]), str(one["bytes_sent"]), spent)
     return shown
 
 
