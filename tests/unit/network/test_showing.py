@@ -89,7 +89,8 @@ def test_the_screen_compares_alone_together_and_central():
     _show(console, plan_demonstration(2), [report, {**report, "peer": 1}], LOST, None, "somebody was missed")
     said = console.file.getvalue()
     for words in ("each peer alone, sharing nothing", "0.8000", "together, with bruit", "0.6000",
-                  "all data in one place", "0.9000", "Together is not better than alone here", "only the local epsilon"):  # fmt: skip
+                  "all data in one place", "0.9000", "Together is not better than alone here",
+                  "only the local epsilon"):  # fmt: skip
         assert words in said
 
 
