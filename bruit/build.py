@@ -23,7 +23,8 @@ from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, TaskS
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
-from bruit.entrance import PAIRS, at_line, check_answers, check_graph, check_schedule
+from bruit.entrance import PAIRS, check_answers, check_graph, check_schedule
+from bruit.entrance import at_line as _line
 from bruit.errors import ConfigError
 from bruit.experiment import calibrated, rehearse, run
 from bruit.fixed_points.consensus_admm import Consensus, task_prox
@@ -101,19 +102,19 @@ class Protocol:
 
 def protocol(file: ExperimentFile, text: str = "", where: str = "experiment") -> Protocol:
     """The protocol of an experiment, built and asked the same way by simulations, real peers and accountants."""
-    with at_line(text, where, "algorithm", "rate"):
+    with _line(text, where, "algorithm", "rate"):
         if _by_utility(file):
             raise ConfigError(f'rate = "{UTILITY}" is chosen by a simulation, which holds the task; here give a number')
-    with at_line(text, where, "graph"):
+    with _line(text, where, "graph"):
         check_file(edge_file(file.graph), where)
         graph = named_graph(file.graph, run_seed=file.seed)
         check_graph(graph)
     name, parameters = file.algorithm.name, dict(file.algorithm.model_extra or {})
-    with at_line(text, where, "algorithm", _guilty(name, parameters)):
+    with _line(text, where, "algorithm", _guilty(name, parameters)):
         algorithm, steps = build_algorithm(name, parameters, graph, file.steps, file.privacy)
-    with at_line(text, where, "steps" if steps < 1 else "graph"):
+    with _line(text, where, "steps" if steps < 1 else "graph"):
         check_schedule(algorithm, graph, steps)
-    with at_line(text, where, *(("task", "kind") if file.privacy is None else ("privacy", "mechanism"))):
+    with _line(text, where, *(("task", "kind") if file.privacy is None else ("privacy", "mechanism"))):
         check_answers(algorithm, file.task.kind, file.privacy, file.task.bins)
     return Protocol(graph, algorithm, steps)
 
@@ -124,25 +125,25 @@ def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Ex
     agreed = protocol(_without_rate(file) if by_utility else file, text, where)  # that rate is known once the noise is
     graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
     task = whole_task(file, graph.n, text, where)
-    with at_line(text, where, "privacy"):
+    with _line(text, where, "privacy"):
         privacy = None
         if file.privacy is not None:
             privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width)
     if by_utility:
-        with at_line(text, where, "algorithm", "rate"):
+        with _line(text, where, "algorithm", "rate"):
             algorithm = with_utility_rate(algorithm, task, graph, steps, privacy)
     bad = [peer for peer in file.watch if not 0 <= peer < graph.n]
-    with at_line(text, where, "watch"):
+    with _line(text, where, "watch"):
         if bad:
             raise ConfigError(f"watch names peer {bad[0]}, but the peers are 0..{graph.n - 1}")
-    with at_line(text, where, "engine", "fused"):
+    with _line(text, where, "engine", "fused"):
         engine = build_engine(file)
     return Experiment(graph, task, algorithm, privacy, steps, engine, file, text)
 
 
 def whole_task(file: ExperimentFile, peers: int, text: str = "", where: str = "experiment") -> Task:
     """The records of all peers, from the data that the experiment names."""
-    with at_line(text, where, "task", *(("data",) if file.task.data else ())):
+    with _line(text, where, "task", *(("data",) if file.task.data else ())):
         check_file(data_file(file.task.data), where)
         task = build_task(file.task, peers, file.seed)
         if task.peers != peers:
