@@ -5,10 +5,9 @@ Here the command line's rule holds: an experiment that cannot mean anything is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,21 +19,24 @@ from bruit.algorithms.schedules import Rounds, Walk
 from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_rate import declared_utility
 from bruit.algorithms.walk_sgd import WalkSGD
-from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, TaskSection, identity, line_of
+from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, TaskSection, identity
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
 from bruit.entrance import PAIRS, check_answers, check_graph, check_schedule
+from bruit.entrance import at_line as _line
 from bruit.errors import ConfigError
 from bruit.experiment import calibrated, rehearse, run
 from bruit.fixed_points.consensus_admm import Consensus, task_prox
 from bruit.fixed_points.contraction import measured_contraction
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
+from bruit.graphs.names import edge_file
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, RandomizedResponse
 from bruit.randomness import Replay
 from bruit.result import Run
 from bruit.tasks import Logistic, Mean, Pairwise, Ridge, Softmax, Task, histogram
+from bruit.tasks.catalog import catalog as data_catalog
 from bruit.tasks.statistic_file import load_statistic
 
 CONTRACTION = 4096  # numbers in all duals up to which the contraction of ADMM is measured
@@ -114,6 +116,7 @@ def protocol(file: ExperimentFile, text: str = "", where: str = "experiment") ->
         if _by_utility(file):
             raise ConfigError(f'rate = "{UTILITY}" is chosen by a simulation, which holds the task; here give a number')
     with _line(text, where, "graph"):
+        check_file(edge_file(file.graph), where)
         graph = named_graph(file.graph, run_seed=file.seed)
         check_graph(graph)
     name, parameters = file.algorithm.name, dict(file.algorithm.model_extra or {})
@@ -136,10 +139,7 @@ def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Ex
     by_utility = _by_utility(file)
     agreed = protocol(_without_rate(file) if by_utility else file, text, where)  # that rate is known once the noise is
     graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
-    with _line(text, where, "task", *(("data",) if file.task.data else ())):
-        task = build_task(file.task, graph.n, file.seed)
-        if task.peers != graph.n:
-            raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the data has {task.peers} owners")
+    task = whole_task(file, graph.n, text, where)
     with _line(text, where, "privacy"):
         privacy = None
         if file.privacy is not None:
@@ -156,6 +156,33 @@ def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Ex
     return Experiment(graph, task, algorithm, privacy, steps, engine, file, text)
 
 
+def whole_task(file: ExperimentFile, peers: int, text: str = "", where: str = "experiment") -> Task:
+    """The records of all peers, from the data that the experiment names."""
+    with _line(text, where, "task", *(("data",) if file.task.data else ())):
+        check_file(data_file(file.task.data), where)
+        task = build_task(file.task, peers, file.seed)
+        if task.peers != peers:
+            raise ConfigError(f"the graph {file.graph} has {peers} peers but the data has {task.peers} owners")
+    return task
+
+
+def data_file(name: str | None) -> str | None:
+    """The path that task.data is; None when it is the name of a data set."""
+    is_path = name is not None and name not in data_catalog() and (Path(name).suffix or len(Path(name).parts) > 1)
+    return name if is_path else None
+
+
+def check_file(name: str | None, where: str) -> None:
+    """Refuse a file that is in none of the places where `bruit.config.located` looks for it, and name them."""
+    if name is None or Path(name).exists():
+        return
+    if Path(name).is_absolute():
+        raise ConfigError(f"there is no file {name}")
+    beside, here = Path(where).resolve().parent, Path.cwd()
+    places = f"beside the experiment in {beside} and " if Path(where).is_file() and beside != here else ""
+    raise ConfigError(f"there is no file {name}: looked {places}in the working directory {here}")
+
+
 def _by_utility(file: ExperimentFile) -> bool:
     return file.algorithm.name == WalkSGD.name() and (file.algorithm.model_extra or {}).get("rate") == UTILITY
 
@@ -163,16 +190,6 @@ def _by_utility(file: ExperimentFile) -> bool:
 def _without_rate(file: ExperimentFile) -> ExperimentFile:
     others = {key: value for key, value in (file.algorithm.model_extra or {}).items() if key != "rate"}
     return file.model_copy(update={"algorithm": AlgorithmSection(name=file.algorithm.name, **others)})
-
-
-@contextmanager
-def _line(text: str, where: str, *path: str) -> Iterator[None]:
-    """Errors raised inside are about that key of the experiment: put its file and line before them."""
-    try:
-        yield
-    except ConfigError as error:
-        number = line_of(text, path)
-        raise ConfigError(f"{where}:{number}: {error}" if number else str(error)) from None
 
 
 def _guilty(name: str, parameters: dict[str, Any]) -> str:

@@ -110,7 +110,14 @@ class ExperimentFile(Section):
 
 
 def read(path: str | Path) -> tuple[ExperimentFile, str]:
-    """The experiment in a file, or one that ships with bruit, and its text."""
+    """The experiment in a file, or one that ships with bruit, and its text, with paths written out (`located`)."""
+    file, text = read_text(path)
+    text = located(text, file.parent)
+    return parse(text, str(path)), text
+
+
+def read_text(path: str | Path) -> tuple[Path, str]:
+    """Where an experiment lies, a file or one that ships with bruit, and its text as it stands there."""
     file = Path(path)
     if not file.is_file():
         shipped = bundled()
@@ -121,10 +128,52 @@ def read(path: str | Path) -> tuple[ExperimentFile, str]:
             hint = f"; did you mean the bundled {near[0]!r}?" if near else f" (bundled: {', '.join(shipped)})"
             raise ConfigError(f"there is no experiment file {path}{hint}; `bruit init` writes one")
     try:
-        text = file.read_text(encoding="utf-8")
+        return file, file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the experiment {path}: {error}") from None
-    return parse(text, str(path)), text
+
+
+def located(text: str, folder: Path) -> str:
+    """The same experiment with the paths of its files written out, so that it can be built again from anywhere.
+
+    Paths are relative to the folder of the experiment; a file that is not there is looked for in the working directory.
+    One that is in neither place is left as it is: whoever needs it says so.
+    """
+    for key, value, name in _files_in(text):
+        found = next((place for place in (folder / name, Path(name)) if place.is_file()), None)
+        if found is not None:
+            start = value.index(name, value.find(":") + 1 if key == "graph" else 0)
+            text = rewritten(text, key, value, value[:start] + str(found.resolve()) + value[start + len(name) :])
+    return text
+
+
+def _files_in(text: str) -> list[tuple[str, str, str]]:
+    """Keys whose values name files by relative paths: the key, its value, and the path in it."""
+    from bruit.graphs.names import edge_file
+    from bruit.tasks.catalog import catalog
+
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return []  # whoever parses it says what is wrong
+    task, graph, found = content.get("task"), content.get("graph"), []
+    data = task.get("data") if isinstance(task, dict) else None
+    if isinstance(data, str) and data and data not in catalog():
+        found.append(("task.data", data, data))
+    if isinstance(graph, str) and (edges := edge_file(graph)):
+        found.append(("graph", graph, edges))
+    return [one for one in found if not Path(one[2]).is_absolute()]
+
+
+def rewritten(text: str, key: str, old: str, new: str) -> str:
+    """The same experiment with another string as the value of one key; all else stays word for word."""
+    lines, number = text.splitlines(keepends=True), line_of(text, tuple(key.split(".")))
+    for literal in (json.dumps(old, ensure_ascii=False), f"'{old}'"):
+        if number is not None and literal in lines[number - 1]:
+            lines[number - 1] = lines[number - 1].replace(literal, json.dumps(new, ensure_ascii=False), 1)
+            return "".join(lines)
+    raise ConfigError(f"the value of {key} is not written as one plain string on the line of its key; write it as"
+                      f" {key.rpartition('.')[2]} = {json.dumps(old, ensure_ascii=False)}")  # fmt: skip
 
 
 def identity(file: ExperimentFile, **options: object) -> str:

@@ -1,18 +1,21 @@
 """The one entrance: what is refused before anything runs, by everybody who builds a protocol.
 
 Simulations, real peers, their founder, a demonstration and `bruit epsilon` all build through `bruit.build.protocol`,
-which asks these questions; whoever leads to real peers asks `refuse_for_real_peers` as well, before a key is used.
+which asks these questions; whoever leads to real peers builds through `bruit.sites.agreed_run`, which asks
+`refuse_for_real_peers` and more besides, before a key is used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.federated_admm import FederatedADMM
 from bruit.algorithms.schedules import UNIFORM, Pairs, Rounds, Wakes, Walk
 from bruit.algorithms.token_histogram import TokenHistogram
-from bruit.config import PrivacySection
+from bruit.config import PrivacySection, line_of
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
@@ -20,13 +23,23 @@ from bruit.mechanisms import Mechanism
 PAIRS = {"statistic": frozenset({"kernel", "columns", "bins", "low", "high"}), "pairwise": frozenset({"loss", "bins"})}
 
 
-def refuse_for_real_peers(algorithm: Algorithm[Any], mechanism: Mechanism | None, *, rehearsed: bool = False) -> None:
+@contextmanager
+def at_line(text: str, where: str, *path: str) -> Iterator[None]:
+    """Errors raised inside are about that key of the experiment: put its file and line before them."""
+    try:
+        yield
+    except ConfigError as error:
+        number = line_of(text, path)
+        raise ConfigError(f"{where}:{number}: {error}" if number else str(error)) from None
+
+
+def refuse_for_real_peers(algorithm: Algorithm[Any], mechanism: Mechanism | None = None) -> None:
     """Refuse what is true in simulations only: draws that neighbors must share in secret, meetings that somebody has to
-    count (unless all peers have the same dice, `rehearsed`), and ideal arithmetic."""
+    count, and ideal arithmetic."""
     if algorithm.simulated_only:
         raise ConfigError(f"{algorithm.name()} runs in simulations only: {algorithm.simulated_only}")
     schedule = algorithm.schedule
-    if isinstance(schedule, Pairs | Wakes) and schedule.activations is not None and not rehearsed:
+    if isinstance(schedule, Pairs | Wakes) and schedule.activations is not None:
         raise ConfigError("activations are counted by nobody between real peers; leave them out and give steps as time")
     if mechanism is not None and mechanism.arithmetic == "ideal":
         raise ConfigError(

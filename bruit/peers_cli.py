@@ -81,7 +81,7 @@ def peer_run(
 def peer_data(
     file: Annotated[Path, typer.Argument(help="This participant's records, a CSV file with a header line.")],
     experiment: Annotated[Path, typer.Option(help="What was agreed on.")] = Path("experiment.toml"),
-    label: Annotated[str | None, typer.Option(help="The column to learn; by default the experiment's.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column to learn or to count; by default the experiment's.")] = None,
     columns: Annotated[
         Path | None, typer.Option(help="TOML, one `name = [center, scale]` a line; by default the experiment's scales, "
                                        "or all columns as they are.")
@@ -113,7 +113,7 @@ def peer_data(
         emit_json({"records": count, "columns": width, "kind": agreed.task.kind, "out": str(records)})
         return
     say(f"wrote {count} records of {width} columns for a task of kind {agreed.task.kind} to {records} (keep it secret)")
-    if agreed.task.rows == "none" and agreed.task.kind != "mean":
+    if agreed.task.rows == "none" and agreed.task.kind not in ("mean", "histogram"):
         say("rows are not bounded: the mechanism's clip is all that limits what one record can do")
 
 
@@ -199,9 +199,9 @@ def network_demo(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Start real processes on loopback, watch them learn, and read everyone's report.
+    """Start real processes on loopback, watch them learn, and see whether together was better than alone.
 
-    Example: bruit network demo --peers 8
+    Exit code 1: somebody was missed on the way. Example: bruit network demo --peers 8
     """
     import tempfile
 
@@ -211,4 +211,5 @@ def network_demo(
         home = Path(scratch) / "network" if folder is None else folder
         emit = emit_json if as_json else None
         screen = None if quiet or as_json or not err.is_terminal else err
-        demonstrate(peers, experiment, graph, home, out, screen, emit, together)
+        code = demonstrate(peers, experiment, graph, home, out, screen, emit, together)
+    raise typer.Exit(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -27,12 +28,13 @@ class EdgeFile(NamedTuple):
     weights: Array | None  # (E,)
 
 
-def read_edges(path: Path) -> EdgeFile:
+def read_edges(path: Path, sha256: str | None = None) -> EdgeFile:
     """Edges over the positions of the ids in sorted order, those ids, and weights where every line has one.
 
-    Ids sort as numbers when all are integers, as words otherwise. Columns are separated by blanks or one comma.
+    Ids sort as numbers when all are integers, as words otherwise. Columns are separated by blanks or one comma. A file
+    with another digest than `sha256` is refused.
     """
-    lines = _lines(path, _text(path))
+    lines = _lines(path, _text(path, sha256))
     if not lines:
         raise ConfigError(f"{path} holds no edge; expected two ids a line")
     weights = _weights(path, lines)
@@ -85,9 +87,13 @@ def ego_path(ego_id: int, folder: str | Path | None) -> Path:
     raise ConfigError(f"no edges of ego {ego_id}: looked in {looked}; {hint}")
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, sha256: str | None) -> str:
     try:
         raw = path.read_bytes()
+        digest = hashlib.sha256(raw).hexdigest()
+        if sha256 is not None and digest != sha256:
+            raise ConfigError(f"{path} is not the edge list that was agreed on: its sha256 is {digest}, expected "
+                              f"{sha256}; ask the others for theirs")
         return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"no edge list at {path}") from None

@@ -147,14 +147,15 @@ def from_networkx(g: nx.Graph[object], *, kind: str = "max", plus: int = 1, name
     return from_edges(len(index), edges, kind=kind, plus=plus, name=name, labels=labels)
 
 
-def from_edge_list(path: str | Path, *, kind: str = "max", plus: int = 1) -> Graph:
+def from_edge_list(path: str | Path, *, kind: str = "max", plus: int = 1, sha256: str | None = None) -> Graph:
     """A text file (or .gz) of two columns of ids, comments after #; peers are the ids in sorted order.
 
     A third column holds weights, and `kind` and `plus` are not needed: mixing weights as they stand when those of no
     peer add up to more than 1, else similarities, divided by the largest sum. An edge may be told in both directions,
-    with the same weight; a line with the same id twice names a peer and is no edge.
+    with the same weight; a line with the same id twice names a peer and is no edge. `sha256` is what the file must be,
+    to the last byte: whoever agreed on a graph finds out when it has another one.
     """
-    found = read_edges(Path(path))
+    found = read_edges(Path(path), sha256)
     if found.weights is None:
         return from_edges(len(found.labels), found.edges, kind=kind, plus=plus, name=f"file:{path}",
                           labels=found.labels)

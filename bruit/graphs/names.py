@@ -77,6 +77,7 @@ class Family:
     sized: bool = True
 
 
+OPTION = re.compile(r",(?=\s*\w+\s*=)")  # where an option begins
 WEIGHTS = ("kind", "plus")
 RANDOM = (*WEIGHTS, "seed", "fresh", "connected")
 
@@ -111,7 +112,8 @@ def _table() -> dict[str, Family]:
         "ego": Family("ego:414", "a Facebook ego network from the data folder",
                       lambda o: from_ego(o.count("size"), kind=o.kind, plus=o.plus)),
         "file": Family("file:edges.txt", "an edge list, two ids a line and perhaps a weight, plain or .gz",
-                       lambda o: from_edge_list(o.size, kind=o.kind, plus=o.plus)),
+                       lambda o: from_edge_list(o.size, kind=o.kind, plus=o.plus, sha256=o.values.get("sha256")),
+                       (*WEIGHTS, "sha256")),
     }
 
 
@@ -178,6 +180,12 @@ def graph(text: str, run_seed: int = 0) -> Graph | GraphSequence:
         raise ConfigError(f"graph {text!r}: {error}; expected something like {family.example!r}") from None
 
 
+def edge_file(text: str) -> str | None:
+    """The path of the edge list that a string names; None for graphs that come from no such file."""
+    head, _, rest = text.strip().partition(":")
+    return OPTION.split(rest)[0].strip() or None if head == "file" else None
+
+
 def _build(family: Family, options: Options) -> Graph | GraphSequence:
     if "fresh" not in options.values:
         return family.build(options)
@@ -201,7 +209,7 @@ def _butterfly(options: Options) -> GraphSequence:
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
     """Size and options; a comma that starts no key=value belongs to the size, so file names may hold commas."""
-    parts = re.split(r",(?=\s*\w+\s*=)", text)
+    parts = OPTION.split(text)
     values: dict[str, str] = {}
     for part in parts[1:]:
         key, _, value = (piece.strip() for piece in part.partition("="))

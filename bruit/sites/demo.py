@@ -16,6 +16,7 @@ from rich.table import Table
 from bruit.errors import ConfigError
 
 PATIENCE = 300.0  # seconds for the whole demonstration
+MISSED = 1  # exit code of a peer that ended and missed somebody; its report says whom
 
 
 def start(sites: list[Path], rehearse: int | None = None, together: int = 1) -> list[subprocess.Popen[bytes]]:
@@ -74,7 +75,7 @@ def watch(sites: list[Path], processes: list[subprocess.Popen[bytes]], live: Liv
                 process.terminate()
                 process.wait(10)
     together = -(-len(sites) // len(processes))
-    failed = [place for place, process in enumerate(processes) if process.returncode != 0]
+    failed = [place for place, process in enumerate(processes) if process.returncode not in (0, MISSED)]
     if failed:
         words = (sites[failed[0] * together].parent / "log.txt").read_text(errors="replace").strip().splitlines()
         last = words[-1] if words else "it said nothing"

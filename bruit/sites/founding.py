@@ -6,17 +6,21 @@ In real life every participant makes its own key (`bruit peer key`), and only pu
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
 from pathlib import Path
 
-from bruit.build import build, protocol
-from bruit.config import from_dict, read
+from bruit.build import whole_task
+from bruit.config import ExperimentFile, read_text, rewritten
 from bruit.engines.network import free_ports
-from bruit.entrance import refuse_for_real_peers
 from bruit.errors import ConfigError
+from bruit.graphs.names import OPTION, edge_file
 from bruit.network.address_book import AddressBook, Entry
 from bruit.network.identity import Identity
+from bruit.sites.agreed_run import AgreedRun, agreed_run
 from bruit.sites.own_records import write_share
+from bruit.tasks import Task
 from bruit.whole_files import write_whole
 
 
@@ -25,28 +29,43 @@ def graph_for(name: str, peers: int) -> str:
     return name if ":" in name else f"{name}:{peers}"
 
 
-def found(experiment: str, peers: int, graph: str | None, folder: Path, host: str = "127.0.0.1",
-          timeout: float = 30.0, pace: float = 0.05, changes: dict[str, str] | None = None) -> list[Path]:  # fmt: skip
-    """Write one folder per participant; the site files, in the order of peers. `changes` replaces lines of the file."""
+def plan_network(experiment: str, peers: int, graph: str | None = None,
+                 changes: dict[str, str] | None = None) -> AgreedRun[Task]:  # fmt: skip
+    """What that many participants would run, with the records of them all; refused as every peer would refuse it.
+
+    `graph` and `changes` replace lines of the file. A graph that is named here and lies in a file is looked for in the
+    working directory, one that the experiment names beside the experiment.
+    """
     if peers < 2:
         raise ConfigError(f"a network needs at least two peers, found {peers}")
+    place, text = read_text(experiment)
+    lines = dict(changes or {})
+    if graph is not None:
+        lines["graph"] = json.dumps(from_here(graph_for(graph, peers)))
+    text = _with(text, lines)
+
+    def everybody(file: ExperimentFile, n: int) -> Task:
+        if n != peers:
+            raise ConfigError(f"the experiment's graph {file.graph} has {n} peers: use --graph")
+        return whole_task(file, n, text, experiment)
+
+    return agreed_run(text, place.parent, experiment, everybody)
+
+
+def found(experiment: str, peers: int, graph: str | None, folder: Path, host: str = "127.0.0.1",
+          timeout: float = 30.0, pace: float = 0.05) -> list[Path]:  # fmt: skip
+    """Plan a network and write one folder per participant; the site files, in the order of peers."""
+    return settle(plan_network(experiment, peers, graph), folder, host, timeout, pace)
+
+
+def settle(agreed: AgreedRun[Task], folder: Path, host: str = "127.0.0.1", timeout: float = 30.0,
+           pace: float = 0.05) -> list[Path]:  # fmt: skip
+    """One folder per participant of a planned network: keys, address book, what was agreed on, records."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} exists and is not empty; choose another folder")
-    _, text = read(experiment)
-    content = tomllib.loads(text)
-    said = dict(changes or {})
-    if graph is not None:
-        said["graph"] = f'"{graph_for(graph, peers)}"'
-    text = _with(text, said)
-    content = tomllib.loads(text)
-    file = from_dict(content, text, experiment)
-    refuse_for_real_peers(protocol(file, text).algorithm, None)  # as every peer will build it
-    built = build(file, text)
-    refuse_for_real_peers(built.algorithm, built.privacy)
-    if built.graph.n != peers:
-        raise ConfigError(f"the experiment's graph {built.graph.name} has {built.graph.n} peers: use --graph")
-    people = [Identity.create(f"peer-{peer}") for peer in range(peers)]
-    ports = free_ports(peers)
+    text, edges = with_edges(agreed)
+    people = [Identity.create(f"peer-{peer}") for peer in range(agreed.graph.n)]
+    ports = free_ports(len(people))
     book = AddressBook.of(Entry(k, one.name, host, ports[k], one.certificate) for k, one in enumerate(people))
     sites = []
     for peer, one in enumerate(people):
@@ -55,11 +74,36 @@ def found(experiment: str, peers: int, graph: str | None, folder: Path, host: st
         one.save(home)
         book.write(home / "book.toml")
         write_whole(home / "experiment.toml", lambda file: file.write(text.encode()))
-        write_share(built.task, built.file.task.kind, peer, home / "records.npz")
+        for name, content in edges.items():
+            write_whole(home / name, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        write_share(agreed.task, agreed.file.task.kind, peer, home / "records.npz")
         site = f"peer = {peer}\ntimeout = {timeout}\npace = {pace}\n"
         write_whole(home / "site.toml", lambda file, site=site: file.write(site.encode()))  # type: ignore[misc]
         sites.append(home / "site.toml")
     return sites
+
+
+def with_edges(agreed: AgreedRun[Task]) -> tuple[str, dict[str, bytes]]:
+    """What participants are given: the experiment and, if its graph lies in a file, a copy of that file, by name.
+
+    The experiment then names the copy beside it and its digest, so that nobody starts with another graph.
+    """
+    path = edge_file(agreed.file.graph)
+    if path is None:
+        return agreed.text, {}
+    content, name = Path(path).read_bytes(), f"graph-{Path(path).name}"
+    written = tomllib.loads(agreed.text)["graph"]
+    options = [part for part in OPTION.split(written)[1:] if not part.strip().startswith("sha256")]
+    copied = ",".join([f"file:{name}", *options, f"sha256={hashlib.sha256(content).hexdigest()}"])
+    return rewritten(agreed.text, "graph", written, copied), {name: content}
+
+
+def from_here(graph: str) -> str:
+    """The same graph, with the path of its file written out."""
+    path = edge_file(graph)
+    if path is None or not Path(path).is_file():
+        return graph
+    return ",".join([f"file:{Path(path).resolve()}", *OPTION.split(graph)[1:]])
 
 
 def _with(text: str, changes: dict[str, str]) -> str:

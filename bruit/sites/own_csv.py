@@ -2,6 +2,7 @@
 
     features   (cell - center) / scale of the named columns in the agreed order, an intercept, then the norm bounded
     target     logistic: the second class is 1, the first -1; softmax: the place of the class; ridge: as a feature
+    histogram  one row, whose label is one of the agreed classes: a 1 in its place, 0 elsewhere
 
 Centers, scales, columns and classes are public constants, the same for everybody: a statistic of the rows themselves
 would tell something about them that no ledger knows of, and would differ from participant to participant.
@@ -17,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.config import TaskSection
 from bruit.errors import ConfigError
-from bruit.sites.own_records import recipe_column
+from bruit.sites.own_records import HELD, recipe_column
 from bruit.tasks.columns import Columns, nearest, numbers, read_csv
 from bruit.tasks.recipe import Column, Recipe
 from bruit.tasks.records import finish_rows
@@ -65,9 +66,16 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     if agreement.task.components is not None:
         raise ConfigError("the experiment asks for components, a projection that only a whole data set defines; leave "
                           "`components` out of it, or make the columns of the projection yourself")  # fmt: skip
-    if kind == "mean":
-        own = _read(path)
-        content: dict[str, Any] = {"values": _values(own, agreement), **recipe_column(_recipe(own, agreement))}
+    if kind not in HELD:
+        raise ConfigError(f"records of a {kind} task are not held by real peers; they hold those of a "
+                          f"{', '.join(HELD[:-1])} or {HELD[-1]} task")  # fmt: skip
+    if kind in ("mean", "histogram"):
+        if public is not None:
+            raise ConfigError(f"--public gives records to score a model on, and a {kind} is no model; leave it out")
+        own, made = _read(path), _values if kind == "mean" else _answer
+        content: dict[str, Any] = {"values": made(own, agreement)}
+        if kind == "mean":
+            content |= recipe_column(_recipe(own, agreement))
     else:
         content = _linear(_read(path), agreement)
         if public is not None:
@@ -75,7 +83,7 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
             content |= {"public_features": shown["features"], "public_targets": shown["targets"]}
     write_whole(out, lambda file: np.savez_compressed(file, kind=np.str_(kind), **content))
     out.chmod(0o600)
-    rows = content["values"] if kind == "mean" else content["features"]
+    rows = content["values"] if "values" in content else content["features"]
     return len(rows), rows.shape[1]
 
 
@@ -92,6 +100,20 @@ def _values(table: Columns, agreement: Agreement) -> Array:
         raise ConfigError(f"{table.file} holds {len(rows)} rows, but in a mean every participant has one value a "
                           f"column; average your rows first")  # fmt: skip
     return rows
+
+
+def _answer(table: Columns, agreement: Agreement) -> Array:
+    """The one value of a participant in a histogram, as a row with a single 1."""
+    label = agreement.label
+    if label is None:
+        raise ConfigError("histogram needs the column that is counted: name it with --label")
+    if len(table.lines) != 1:
+        raise ConfigError(f"{table.file} holds {len(table.lines)} rows, but in a histogram every participant has one "
+                          "value; to average shares of many rows, agree on task.kind = \"mean\"")  # fmt: skip
+    count, many = agreement.task.dim, len(agreement.classes)
+    if agreement.task.data is None and many and count not in (1, many):
+        raise ConfigError(f"a histogram of {count} values was agreed on (task.dim), but --classes names {many}")
+    return np.eye(many)[_places(table, label, agreement)]
 
 
 def _linear(table: Columns, agreement: Agreement) -> dict[str, Any]:
@@ -139,13 +161,19 @@ def _column(table: Columns, name: str, center: float, scale: float) -> Array:
 
 def _targets(table: Columns, agreement: Agreement) -> tuple[Array, float]:
     """The targets, and one unit of them in units of the label."""
-    kind, label, classes = agreement.task.kind, agreement.label, agreement.classes
+    kind, label = agreement.task.kind, agreement.label
     if label is None:
         raise ConfigError(f"{kind} needs a label: name its column with --label")
-    cells = table.of(label)
     if kind == "ridge":
         center, scale = (agreement.columns or {}).get(label, (0.0, 1.0))
         return _column(table, label, center, scale), scale
+    places = _places(table, label, agreement).astype(np.float64)
+    return (2 * places - 1 if kind == "logistic" else places), 1.0
+
+
+def _places(table: Columns, label: str, agreement: Agreement) -> Ints:
+    """Which of the agreed classes each cell of the label is."""
+    kind, classes, cells = agreement.task.kind, agreement.classes, table.of(label)
     if len(set(classes)) != len(classes) or len(classes) < 2 or (kind == "logistic" and len(classes) != 2):
         raise ConfigError(f"{kind} needs the agreed classes of {label!r} in their order, "
                           f"{'two' if kind == 'logistic' else 'at least two'} different ones; found "
@@ -154,5 +182,4 @@ def _targets(table: Columns, agreement: Agreement) -> tuple[Array, float]:
         if cell not in classes:
             raise ConfigError(f"{table.file} line {line}, column {label!r} holds {cell!r}, which is none of the agreed "
                               f"classes{nearest(cell, classes)}")  # fmt: skip
-    places = np.array([classes.index(cell) for cell in cells], np.float64)
-    return (2 * places - 1 if kind == "logistic" else places), 1.0
+    return np.array([classes.index(cell) for cell in cells], np.int64)

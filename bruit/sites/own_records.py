@@ -28,6 +28,7 @@ from bruit.whole_files import to_json, write_whole
 
 PREPARED = Fact("columns, their centers and scales, classes and the bound on rows", "agreed")
 KINDS: dict[str, Any] = {"logistic": Logistic, "ridge": Ridge, "softmax": Softmax}
+HELD = ("mean", "histogram", *KINDS)  # kinds of tasks whose records a participant can hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +68,22 @@ class OwnTask(Task):
     def prox(self, ids: Ints, x: Array, rho: float) -> Array:
         return self.inner.prox(self._mine(ids), x, rho)
 
+    def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
+        return self.inner.pair_value(x, y, uniform)
+
+    def pair_gradient(self, models: Array, x: Array, y: Array, uniform: float) -> Array:
+        return self.inner.pair_gradient(models, x, y, uniform)
+
+    @property
+    def scored_on(self) -> str:
+        """What `evaluate` measures a model on, in words."""
+        if isinstance(self.inner, LinearTask):
+            return "public records" if self.inner.records.held_out is not None else "this peer's own records"
+        return "nothing: no peer knows the true answer"
+
     def evaluate(self, models: Array) -> dict[str, float]:
-        return self.inner.evaluate(models)
+        """How good models are on what this peer may look at; no score of a mean, whose own value is no reference."""
+        return self.inner.evaluate(models) if isinstance(self.inner, LinearTask) else {}
 
     def constants(self) -> Constants:
         return self.inner.constants()
@@ -77,7 +92,7 @@ class OwnTask(Task):
         return self.inner.describe()
 
     def references(self) -> dict[str, float]:
-        return self.inner.references()
+        return self.inner.references() if isinstance(self.inner, LinearTask) else {}
 
     def judge(self, models: Array, peer: int) -> Score:
         return self.inner.judge(models, peer)
@@ -120,7 +135,7 @@ def recipe_column(recipe: Recipe | None) -> dict[str, Any]:
     return {} if recipe is None else {"recipe": np.str_(to_json(recipe.describe()))}
 
 
-def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tuple[Task, str]:
+def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tuple[OwnTask, str]:
     """The task of peer `me` from its own file, and the file's digest; `agreed` is the kind the experiment names."""
     if not path.is_file():
         raise ConfigError(f"the records {path} are missing; every participant keeps its own file there")
@@ -141,7 +156,7 @@ def read_share(path: Path, me: int, among: int, agreed: str | None = None) -> tu
 
 def _linear(kind: str, columns: dict[str, Any], recipe: Recipe | None) -> Task:
     if kind not in KINDS:
-        raise ConfigError(f"records are of kind {kind!r}; known: mean, {', '.join(KINDS)}")
+        raise ConfigError(f"records are of kind {kind!r}; known: {', '.join(HELD)}")
     count = len(columns["targets"])
     held_out = Sample(columns["public_features"], columns["public_targets"]) if "public_features" in columns else None
     records = pack(

@@ -176,7 +176,8 @@ def write_report(of: Participant) -> dict[str, Any]:
         write_whole(of.site.state / "model.npz", lambda file: np.savez_compressed(file, model=estimate))
         metrics = of.task.evaluate(estimate)
         save_own_model(of, spent(of), delta_of(of))
-    report = {**status(of), "metrics": metrics, "algorithm": host.algorithm, "run": host.run_id,
+    report = {**status(of), "metrics": metrics, "scored_on": of.task.scored_on,
+              "algorithm": host.algorithm, "run": host.run_id,
               "silent_releases": silent_releases(of), "left_over": len([m for m in host.missed if not m.late])
               - len([m for m in host.missed if m.late])}  # fmt: skip
     write_whole(of.site.state / "report.json", lambda file: file.write(to_json(report).encode()))

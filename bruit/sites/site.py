@@ -21,12 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes
-from bruit.build import build_privacy, protocol
-from bruit.config import parse
-from bruit.entrance import refuse_for_real_peers
+from bruit.config import ExperimentFile
 from bruit.errors import ConfigError
 from bruit.mechanisms import Mechanism
-from bruit.network.address_book import AddressBook, run_id
+from bruit.network.address_book import AddressBook
 from bruit.network.host import Host, Settings
 from bruit.network.identity import Identity
 from bruit.network.journal import Journal
@@ -34,8 +32,8 @@ from bruit.noise_keys import public_digest, rehearsal_dice
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.protocols.peer import Seat, peer_machine
 from bruit.randomness import Dice, Replay, Secure
-from bruit.sites.own_records import read_share
-from bruit.tasks import Task
+from bruit.sites.agreed_run import agreed_id, agreed_run
+from bruit.sites.own_records import OwnTask, read_share
 from bruit.trace import Faults, Meetings
 
 
@@ -103,7 +101,7 @@ class Participant:
     """A host ready to run, with what is needed to report about it."""
 
     host: Host
-    task: Task
+    task: OwnTask
     privacy: Mechanism | None
     budget: Budget | None
     site: Site
@@ -115,25 +113,24 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     book = AddressBook.read(site.folder / site.file.book)
     if site.file.peer >= len(book.entries):
         raise ConfigError(f"this site is peer {site.file.peer}, but the address book lists 0..{len(book.entries) - 1}")
-    text = _text(site.folder / site.file.experiment)
-    file = parse(text, str(site.file.experiment))
-    agreed = protocol(file, text, str(site.file.experiment))
-    graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
-    if graph.n != len(book.entries):
-        raise ConfigError(f"the graph {graph.name} has {graph.n} peers, the address book {len(book.entries)}")
-    refuse_for_real_peers(algorithm, None, rehearsed=rehearse is not None)  # before a record is read or a key is used
-    task, digest = read_share(site.folder / site.file.records, site.file.peer, graph.n, file.task.kind)
-    privacy = None
-    if file.privacy is not None:
-        privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width)
-    refuse_for_real_peers(algorithm, privacy, rehearsed=rehearse is not None)
+    place, digest = site.folder / site.file.experiment, ""
+
+    def own(file: ExperimentFile, peers: int) -> OwnTask:
+        nonlocal digest
+        if peers != len(book.entries):
+            raise ConfigError(f"the graph {file.graph} has {peers} peers, the address book {len(book.entries)}")
+        share, digest = read_share(site.folder / site.file.records, site.file.peer, peers, file.task.kind)
+        return share
+
+    agreed = agreed_run(_text(place), place.parent, str(site.file.experiment), own)  # before a key is used
+    graph, algorithm, steps, privacy, task = agreed.graph, agreed.algorithm, agreed.steps, agreed.privacy, agreed.task
     identity = Identity.load(site.folder / site.file.identity)
     if book.entry(site.file.peer).fingerprint != identity.fingerprint():
         raise ConfigError(f"the address book lists another certificate for peer {site.file.peer}; compare fingerprints")
     site.state.mkdir(parents=True, exist_ok=True)
-    run = run_id(book, text)
+    run = agreed_id(book, agreed)
     journal = Journal.open(site.state / "journal.db", run, {
-        "records": digest, "experiment": hashlib.sha256(text.encode()).hexdigest(),
+        "records": digest, "experiment": hashlib.sha256(agreed.text.encode()).hexdigest(),
         "mechanism": json.dumps(None if privacy is None else privacy.describe(), sort_keys=True),
         "budget": "none" if site.file.budget is None else f"{site.file.budget.epsilon!r}, {site.file.budget.delta!r}",
         "dice": "cryptographic" if rehearse is None else f"rehearsal {rehearse}",

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bruit.config import parse
+from bruit.config import read
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.graphs import graph as named_graph
@@ -88,11 +88,10 @@ def _number(value: Any) -> float | None:
 def _neighbors(site: Site, book: AddressBook) -> list[dict[str, Any]]:
     """Whom this peer talks to: number and name, for the first rounds of a graph that changes."""
     path = site.folder / site.file.experiment
-    try:
-        file = parse(path.read_text(encoding="utf-8"), path.name)
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
-    graph = named_graph(file.graph)
+    if not path.is_file():
+        raise ConfigError(f"cannot read {path}: there is no such file")
+    file, _ = read(path)
+    graph = named_graph(file.graph, run_seed=file.seed)
     if graph.n != len(book.entries):
         raise ConfigError(f"the graph {graph.name} has {graph.n} peers, the address book {len(book.entries)}")
     graphs = [graph] if isinstance(graph, Graph) else [graph.at(t) for t in range(graph.period or 64)]

@@ -45,7 +45,7 @@ def change(path: Path, old: str, new: str) -> None:
     ("tors:4x4", ["unknown graph family 'tors'", "'torus'"]),
     ("ring:six", ["whole number", "'six'"]),
     ("ring:6,pluss=1", ["unknown key 'pluss'", "plus"]),
-    ("file:nowhere.txt", ["no edge list at nowhere.txt"]),
+    ("file:nowhere.txt", ["there is no file nowhere.txt: looked in the working directory"]),
 ])  # fmt: skip
 def test_graphs_on_which_a_run_means_nothing(bruit, mean, tmp_path, graph, words):
     change(mean, '"ring:6"', f'"{graph}"')

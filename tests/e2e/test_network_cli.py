@@ -1,5 +1,6 @@
 """The commands of real peers: keys, address books, folders, and a small demonstration."""
 
+import json
 import stat
 import tomllib
 from pathlib import Path
@@ -145,13 +146,62 @@ def test_a_small_demonstration(bruit, agreed):
     assert all(report["refused"] == {} for report in reports)
     assert said.json["privacy"] is not None
     assert Path("net/peer-2/state/model.npz").exists()
+    assert all(report["metrics"] == {} for report in reports)  # no peer knows the true mean
+    assert {report["scored_on"] for report in reports} == {"nothing: no peer knows the true answer"}
+    scores = said.json["scores"]  # but who plays everybody does
+    assert (scores["metric"], scores["central"], len(scores["each"])) == ("mse", 0.0, 3)
+    assert scores["better"] == (scores["together"] < scores["alone"])
 
 
 @pytest.mark.slow
-def test_the_demonstration_everybody_sees_first(bruit):
-    said = bruit("network", "demo", "--peers", 3)
+@pytest.mark.parametrize("peers", [4, 8, 16])
+def test_the_demonstration_everybody_sees_first(bruit, peers):
+    """Whatever the noise was: the verdict is that of the numbers above it."""
+    said = bruit("network", "demo", "--peers", peers)
     assert said.code == 0, said.err
     assert "everyone's own model and account" in said.out
+    rows = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in said.out.splitlines() if "│" in line}
+    alone, together = (float(rows[who]) for who in ("each peer alone, sharing nothing", "together, with bruit"))
+    assert 0.5 < alone < float(rows["all data in one place, no privacy"])
+    better = "Together is better than alone. The noise hides everything that one peer holds (user level)."
+    assert (better in said.out) == (together > alone)
+    assert ("Together is not better than alone here." in said.out) == (together <= alone)
+
+
+COUNT = """\
+graph = "ring:3"
+steps = 3
+
+[task]
+kind = "histogram"
+dim = 3
+label = "diagnosis"
+classes = ["flu", "cold", "healthy"]
+
+[algorithm]
+name = "token-histogram"
+
+[privacy]
+mechanism = "randomized-response"
+epsilon = 2.0
+"""
+
+
+def test_a_histogram_of_what_three_participants_hold(bruit, tmp_path):
+    (tmp_path / "agreed.toml").write_text(MEAN)
+    assert bruit("network", "init", "--peers", 3, "--experiment", "agreed.toml", "--out", "net").code == 0
+    for peer, answer in enumerate(("flu", "cold", "flu")):
+        home = tmp_path / f"net/peer-{peer}"
+        (home / "experiment.toml").write_text(COUNT)
+        (tmp_path / "mine.csv").write_text(f"name,diagnosis\nAna,{answer}\n")
+        options = ("--experiment", home / "experiment.toml", "--out", home / "records.npz")
+        said = bruit("peer", "data", "mine.csv", *options)
+        assert "wrote 1 records of 3 columns for a task of kind histogram" in said.out, said.err
+    assert bruit("peer", "run", *(f"net/peer-{peer}/site.toml" for peer in range(3)), "--rehearse", 1).code == 0
+    report = json.loads((tmp_path / "net/peer-0/state/report.json").read_text())
+    assert (report["done"], report["metrics"]) == (True, {})
+    (tmp_path / "net/peer-1/experiment.toml").write_text(COUNT.replace("dim = 3", "dim = 4"))
+    one_sentence(bruit("peer", "run", "net/peer-1/site.toml"), "values of 4 numbers were agreed on", "hold 3")
 
 
 LEARN = MEAN.replace('kind = "mean"\ndim = 2', 'kind = "logistic"').replace('"averaging"', '"gossip-sgd"')

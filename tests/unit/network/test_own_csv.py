@@ -69,6 +69,34 @@ def test_a_mean_is_one_row(csv, tmp_path):
         write_records(csv("a,b\n3,4\n5,6\n"), agreement("mean", None, None), out)
 
 
+def test_a_histogram_is_one_answer(csv, tmp_path):
+    """Randomized response tells one of the agreed values: a row with a single 1, in the agreed order."""
+    out, agreed = tmp_path / "records.npz", agreement("histogram", "ill", None, ("no", "maybe", "yes"), dim=3)
+    assert write_records(csv("age,ill\n63,yes\n"), agreed, out) == (1, 3)
+    task, _ = read_share(out, 0, 2, "histogram")
+    assert task.value(np.array([0])).tolist() == [[0.0, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize(("text", "changes", "words"), [
+    (PATIENTS, {}, "mine.csv holds 2 rows, but in a histogram every participant has one value"),
+    ("ill\nmaybe\n", {}, "line 2, column 'ill' holds 'maybe', which is none of the agreed classes"),
+    ("ill\nyes\n", {"label": None}, "histogram needs the column that is counted: name it with --label"),
+    ("ill\nyes\n", {"classes": ()}, "histogram needs the agreed classes of 'ill' in their order, at least two"),
+    ("ill\nyes\n", {"dim": 3}, "a histogram of 3 values was agreed on .task.dim., but --classes names 2"),
+])  # fmt: skip
+def test_histograms_that_cannot_be(csv, tmp_path, text, changes, words):
+    with pytest.raises(ConfigError, match=words):
+        write_records(csv(text), agreement("histogram", **changes), tmp_path / "records.npz")
+    assert not (tmp_path / "records.npz").exists()
+
+
+def test_kinds_that_no_participant_holds_and_public_records_of_a_mean(csv, tmp_path):
+    with pytest.raises(ConfigError, match="records of a pairwise task are not held by real peers"):
+        write_records(csv(), agreement("pairwise"), tmp_path / "records.npz")
+    with pytest.raises(ConfigError, match="a mean is no model; leave it out"):
+        write_records(csv("a\n3\n"), agreement("mean", None, None), tmp_path / "records.npz", csv("a\n3\n", "p.csv"))
+
+
 def test_public_records_are_prepared_alike(csv, tmp_path):
     out = tmp_path / "records.npz"
     write_records(csv(), agreement(), out, csv(PATIENTS.replace("63", "54"), "public.csv"))

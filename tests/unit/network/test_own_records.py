@@ -51,6 +51,35 @@ def test_a_share_answers_as_the_whole_task_does(tmp_path, kind, data):
             assert len(stored["targets"]) == task.records.sizes[peer]  # its own records and nobody else's
 
 
+@pytest.mark.parametrize("kind", ["mean", "histogram"])
+def test_nobody_scores_a_mean(tmp_path, kind):
+    """The distance to one's own value was reported as the error of the mean: nobody knows the true one."""
+    write_share(Mean(np.eye(3)[:, :2]), kind, 2, tmp_path / "records.npz")
+    own, _ = read_share(tmp_path / "records.npz", 2, 3, kind)
+    assert own.evaluate(np.ones((1, 2))) == {}
+    assert own.references() == {}
+    assert own.scored_on == "nothing: no peer knows the true answer"
+
+
+@pytest.mark.parametrize(("test", "words"), [(0.2, "public records"), (0.0, "this peer's own records")])
+def test_a_score_says_what_it_was_measured_on(tmp_path, test, words):
+    task = build(parse(LEARNING.format(kind="logistic", data="breast_cancer").replace(
+        'data =', f'test = {test}\nstandardize = "none"\ndata ='))).task  # fmt: skip
+    write_share(task, "logistic", 0, tmp_path / "records.npz")
+    own, _ = read_share(tmp_path / "records.npz", 0, 4)
+    assert own.scored_on == words
+    assert own.evaluate(np.zeros((1, task.dim)))["accuracy"] >= 0
+
+
+def test_what_is_computed_from_shown_points_reads_no_record(tmp_path):
+    task = Mean(np.arange(6.0).reshape(3, 2))
+    write_share(task, "mean", 1, tmp_path / "records.npz")
+    own, _ = read_share(tmp_path / "records.npz", 1, 3)
+    x, y = np.ones((1, 2)), np.array([[3.0, 5.0]])
+    assert np.array_equal(own.pair_value(x, y, 0.0), task.pair_value(x, y, 0.0))
+    assert np.array_equal(own.pair_gradient(x, x, y, 0.0), task.pair_gradient(x, x, y, 0.0))
+
+
 def test_nobody_answers_for_another(tmp_path):
     write_share(Mean(np.ones((3, 2))), "mean", 1, tmp_path / "records.npz")
     own, _ = read_share(tmp_path / "records.npz", 1, 3)
@@ -77,7 +106,7 @@ def test_missing_broken_and_foreign_files(tmp_path):
     with pytest.raises(ConfigError, match="every peer needs finite numbers"):
         read_share(path, 0, 3)
     np.savez(path, kind=np.str_("poetry"), values=np.ones((1, 2)))
-    with pytest.raises(ConfigError, match="known: mean, logistic, ridge, softmax"):
+    with pytest.raises(ConfigError, match="known: mean, histogram, logistic, ridge, softmax"):
         read_share(path, 0, 3)
 
 
