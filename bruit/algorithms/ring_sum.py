@@ -67,6 +67,16 @@ class RingSum(Algorithm[State]):
             token = home.mask(token, home.sigma, home.last, OnGrid(grid))
         return State(token, home.clock + 1)
 
+    def adopt(self, state: State, token: Array, public: Public) -> State:
+        return State(token, np.full(len(token), public.hops, np.int64))
+
+    def bare(self, graph: Graph | GraphSequence, steps: int, peer: int) -> str:
+        hops, first = np.arange(steps), self.schedule.first
+        mine = np.ones(steps, bool) if isinstance(first, str) else (first + hops) % graph.n == peer
+        quiet = int(np.count_nonzero(mine & (self._levels(hops, graph.n) == 0)))
+        return f"{quiet} hops of ring-sum add its value without noise of its own; noise = \"shared\" gives each hop a" \
+               " share" if quiet else ""
+
     def _levels(self, hop: Ints, n: int) -> Array:
         """The fraction of the noise that each hop adds."""
         others = max(1, n - 1)

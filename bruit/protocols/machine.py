@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "ask", "go", "stop", "past", "still", "fence",
-               "end", "post"]  # fmt: skip
+               "end", "result", "post"]  # fmt: skip
 Alarm = Literal["call", "round", "offer", "reply", "token", "gone", "asked", "settled"]
 
 

@@ -23,7 +23,7 @@ from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes
 from bruit.build import build_privacy, protocol
 from bruit.config import parse
-from bruit.entrance import refuse_for_real_peers
+from bruit.entrance import check_budget, refuse_for_real_peers
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
@@ -137,6 +137,9 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     if file.privacy is not None:
         privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width)
     refuse_for_real_peers(algorithm, privacy, rehearsed=rehearse is not None)
+    budget = None if site.file.budget is None else Budget(site.file.budget.epsilon, site.file.budget.delta)
+    if budget is not None:
+        check_budget(algorithm, graph, steps, site.file.peer, privacy, budget)
     identity = Identity.load(site.folder / site.file.identity)
     if book.entry(site.file.peer).fingerprint != identity.fingerprint():
         raise ConfigError(f"the address book lists another certificate for peer {site.file.peer}; compare fingerprints")
@@ -150,7 +153,6 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         "dice": "cryptographic" if rehearse is None else f"rehearsal {rehearse}",
     })  # fmt: skip
     dice: Dice = Secure(journal.secret()) if rehearse is None else Replay(rehearse)
-    budget = None if site.file.budget is None else Budget(site.file.budget.epsilon, site.file.budget.delta)
     ledger = Ledger(graph.n)
     noise: Dice = dice
     if rehearse is not None:  # nobody here knows all records: the noise follows from what was agreed on alone

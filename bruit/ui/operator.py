@@ -27,8 +27,8 @@ AT_THE_END = ("metrics", "silent_releases", "left_over", "run", "problems", "not
 
 
 def operator_view(site_toml: str | Path) -> dict[str, Any]:
-    """One peer as its operator sees it; `state` is waiting (nothing told yet, or neighbors not there), running, quiet,
-    stopped or done."""
+    """One peer as its operator sees it; `state` is waiting (nothing told yet), gathering (its neighbors are not there),
+    running, quiet, stopped, failed (it gave up, or went otherwise than asked) or done."""
     site = read_site(site_toml)
     book = AddressBook.read(site.folder / site.file.book)
     me = site.file.peer
@@ -73,13 +73,15 @@ def _later(site: Site) -> bool:
 def _state(status: Any, report: Any, told: Any, age: float | None) -> str:
     if told is None:
         return "waiting"
+    if told is report and told.get("problems"):
+        return "failed"
     if told.get("done"):
         return "done"
     if told is report:
         return "stopped"
     if age is None or age >= STALE:
         return "quiet"
-    return "waiting" if told.get("waiting") else "running"
+    return "gathering" if told.get("waiting") else "running"
 
 
 def _number(value: Any) -> float | None:
