@@ -51,8 +51,8 @@ def check_budget(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps:
                           " or leave [budget] out and rely on the noise of others")  # fmt: skip
     one = compose_epsilon([(mechanism.event(), 1)], budget.delta)
     if one > budget.epsilon * (1 + 1e-12):
-        raise ConfigError(f"{limit} allows no release at all, since a single one costs epsilon {one:.4g}: this peer would"
-                          " add noise and nothing else; raise it, or agree on more noise")  # fmt: skip
+        raise ConfigError(f"{limit} allows no release at all, since a single one costs epsilon {one:.4g}: this peer"
+                          " would add noise and nothing else; raise it, or agree on more noise")  # fmt: skip
 
 
 def check_graph(graph: Graph | GraphSequence) -> None:

@@ -77,7 +77,7 @@ class Algorithm(ABC, Generic[State]):
         return ""
 
     def adopt(self, state: State, token: Any, public: Any) -> State:
-        """The state of peers that are told the last token of a walk, one row each; for walks that may be `published`."""
+        """The state of peers that are told the last token of a walk, one row each; of walks that may be `published`."""
         raise ConfigError(f"{self.name()} has no token that could be published")
 
     def fused_rounds(self, state: State, graph: Graph, steps: int, public: Any) -> State | None:

@@ -73,8 +73,7 @@ class FederatedADMM(Algorithm[State]):
         return penalty(self.l1, self.l2, self.bound)
 
     def bare(self, graph: Graph | GraphSequence, steps: int, peer: int) -> str:
-        return "the server adds all of the noise; noise = \"peers\" has everybody add its own" if self.noise == "server" \
-            else ""
+        return "" if self.noise == "peers" else "the server adds all of the noise; use noise = \"peers\""
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         public = public_of(self.name(), graph, self.server, self.participants)

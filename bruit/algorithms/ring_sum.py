@@ -74,8 +74,7 @@ class RingSum(Algorithm[State]):
         hops, first = np.arange(steps), self.schedule.first
         mine = np.ones(steps, bool) if isinstance(first, str) else (first + hops) % graph.n == peer
         quiet = int(np.count_nonzero(mine & (self._levels(hops, graph.n) == 0)))
-        return f"{quiet} hops of ring-sum add its value without noise of its own; noise = \"shared\" gives each hop a" \
-               " share" if quiet else ""
+        return f"at {quiet} hops its value leaves without noise of its own; use noise = \"shared\"" if quiet else ""
 
     def _levels(self, hop: Ints, n: int) -> Array:
         """The fraction of the noise that each hop adds."""

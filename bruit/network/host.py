@@ -27,8 +27,8 @@ from bruit.network.identity import Identity
 from bruit.network.journal import Journal, Step
 from bruit.network.line import Line
 from bruit.network.listening import Listener
-from bruit.network.receipts import Receipts
 from bruit.network.recalling import TIME, keep, recall
+from bruit.network.receipts import Receipts
 from bruit.privacy.ledger import Ledger
 from bruit.protocols.codec import USUAL, Conversation, Frame, Limits, decode, encode, encode_parts
 from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Met, Missed, Send, Skipped, WakeAt

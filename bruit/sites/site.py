@@ -175,8 +175,8 @@ def _wanted(site: Site, graph: Graph | GraphSequence, steps: int) -> int | None:
         return None
     most = len(first_neighbors(graph, site.file.peer, steps))
     if wanted > most:
-        raise ConfigError(f"wait_for = {wanted}, but peer {site.file.peer} has {most} neighbors in {graph.name}; ask for"
-                          f' that many at most, or for "all"')  # fmt: skip
+        raise ConfigError(f"wait_for = {wanted}, but peer {site.file.peer} has {most} neighbors in {graph.name}; ask"
+                          f' for that many at most, or for "all"')  # fmt: skip
     return wanted
 
 

@@ -22,7 +22,8 @@ from bruit.sites.site import Site, read_site
 STALE = 3.0  # seconds after which a peer that runs would have told something new
 LARGEST = 2**20  # bytes of a status or report
 TOLD = ("step", "steps", "done", "neighbors", "connected", "sent", "meetings", "bytes_sent", "bytes_received",
-        "refused", "missed", "delta", "met", "waiting_for", "unconfirmed", "skipped", "missing", "left_out")  # fmt: skip
+        "refused", "missed", "delta", "met", "waiting_for", "unconfirmed", "skipped", "missing",
+        "left_out")  # fmt: skip
 AT_THE_END = ("metrics", "silent_releases", "left_over", "run", "problems", "notes")
 
 

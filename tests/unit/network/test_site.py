@@ -154,7 +154,7 @@ def test_changed_records_and_budgets_are_refused_with_the_reason(sites):
     with pytest.raises(PrivacyError, match=r"the records changed .*the same noise would protect two different values"):
         start(sites[0])
     start(sites[1])
-    append(sites[1], "[budget]\nepsilon = 3.0\n")
+    append(sites[1], "[budget]\nepsilon = 30.0\n")
     with pytest.raises(PrivacyError, match="the budget changed"):
         start(sites[1])
 
