@@ -273,11 +273,11 @@ class Host:
             return False
         self.gathering.begun()
         if not begun:
-            self._began = time.monotonic()
+            self._began = self._paused = time.monotonic()
             with self.journal.step() as step:
                 self._feed(step, "begin", self.me, step.last_sequence(self.me) + 1, b"")
             self._flush()
-        if self.machine.calls_left and not self.machine.called and self.machine.unheard():
+        elif not self.machine.called:
             self._paused = time.monotonic()
         return True
 
