@@ -298,3 +298,18 @@ def test_alone_it_still_ends_after_its_patience(tmp_path):
     assert run_participants([one]) == 1  # nobody was met
     assert one.host.done
     assert status(one)["missed"] == 12  # two neighbors, six rounds
+
+
+@pytest.mark.parametrize("algorithm", ["ring-sum", "walk-sum", "token-histogram"])
+def test_a_published_token_is_everybodys_model(tmp_path, algorithm):
+    """Each peer writes the last token's result, from its own folder alone."""
+    text = MEAN.replace('"gossip-sgd"', f'"{algorithm}"\npublished = true').replace("steps = 6", "steps = 7")
+    if algorithm == "token-histogram":
+        text = text.replace('kind = "mean"\ndim = 2', 'kind = "histogram"\ndim = 3')
+        text = text.replace("sigma = 1.5", 'mechanism = "randomized-response"\nepsilon = 2.0')
+    sites = found_small(tmp_path, text)
+    people, reports = live_together(sites, 3)
+    models = [np.load(one.site.state / "model.npz")["model"] for one in people]
+    assert np.array_equal(models[0], models[1])
+    assert np.array_equal(models[0], models[2])
+    assert all(report["done"] and not report["problems"] for report in reports)
