@@ -34,7 +34,7 @@ def status(of: Participant) -> dict[str, Any]:
     """
     host = of.host
     up = sum(line.connected for line in host.lines.values())
-    sent = host.receipts.confirmed(host.journal)
+    sent, total = host.receipts.confirmed(host.journal), spent(of)
     return {
         "peer": host.me, "step": host.machine.count, "steps": host.machine.seat.steps, "done": host.ended or host.done,
         "neighbors": len(host.lines), "connected": up, "met": len(met(host)),
@@ -43,7 +43,7 @@ def status(of: Participant) -> dict[str, Any]:
         "bytes_sent": sum(line.sent_bytes for line in host.lines.values()), "bytes_received": host.ears.received_bytes,
         "refused": refusals(host), "missed": len([miss for miss in host.missed if not miss.late]),
         "missing": [host.book.entry(peer).name for peer in missing(host)], "left_out": len(host.left_out),
-        "epsilon": spent(of), "epsilon_received": received(of), "delta": delta_of(of),
+        "epsilon": total, "epsilon_received": received(of, total), "delta": delta_of(of),
         "budget": None if of.budget is None else of.budget.epsilon, "rehearsal": of.rehearsed,
     }  # fmt: skip
 
@@ -63,11 +63,11 @@ def spent(of: Participant) -> float:
     return _epsilon(of, of.host.ledger)
 
 
-def received(of: Participant) -> float:
-    """Epsilon of what is in messages that arrived: the rest was spent, and nobody has confirmed to have seen it."""
+def received(of: Participant, total: float) -> float:
+    """What of the `total` epsilon is in messages that arrived: nobody has confirmed to have seen the rest."""
     host = of.host
     seen = host.receipts.seen_lines(host.journal)
-    return spent(of) if seen >= host.ledger.calls else _epsilon(of, host.ledger.head(seen))
+    return total if seen >= host.ledger.calls else _epsilon(of, host.ledger.head(seen))
 
 
 def _epsilon(of: Participant, ledger: Ledger) -> float:

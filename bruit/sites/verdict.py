@@ -35,13 +35,13 @@ def planned(host: Host) -> int:
 
 
 def problems(host: Host) -> list[str]:
-    """What went otherwise than asked; nothing while the peer runs or when it was merely stopped."""
+    """What went otherwise than asked, so far; that nobody was met and nothing done is known at the end only."""
     if host.gave_up:
         return [host.gave_up]
     if host.machine.state is None:
         return []
-    found, gone, planned_ = [], missing(host), planned(host)
-    if host.lines and not met(host):
+    found, gone, planned_, over = [], missing(host), planned(host), host.done or host.ended
+    if over and host.lines and not met(host):
         found.append(f"met nobody: not a word came from {_names(host, list(host.lines))}")
     elif len(gone) > planned_:
         exchanges = sum(left_over(host).values())
@@ -51,7 +51,7 @@ def problems(host: Host) -> list[str]:
     if host.skipped_for and len(gone) > planned_:
         found.append(f"{host.skipped} calls of its clock did not happen: not a first word of"
                      f" {_names(host, list(host.skipped_for))}")  # fmt: skip
-    if host.settings.horizon is not None and len(host.machine.seat.calls) and not host.machine.count:
+    if over and host.settings.horizon is not None and len(host.machine.seat.calls) and not host.machine.count:
         found.append(f"made no update: its clock called {len(host.machine.seat.calls)} times")
     return found
 

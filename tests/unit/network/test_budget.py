@@ -127,7 +127,8 @@ def test_a_budget_that_no_release_without_noise_can_keep_is_refused_beforehand(t
     sites = found_small(tmp_path, RING)
     for peer, quiet in ((0, "1 hop"), (1, "2 hops"), (2, "1 hop")):  # noise is at even hops
         with_budget(sites[peer], 50.0)
-        with pytest.raises(ConfigError, match=rf"what peer {peer} would release: at {quiet} its value .* noise = \"shared\""):
+        why = rf"what peer {peer} would release: at {quiet} its value .* noise = \"shared\""
+        with pytest.raises(ConfigError, match=why):
             participant(read_site(sites[peer]))
         assert not (sites[peer].parent / "state").exists()
 

@@ -14,6 +14,7 @@ from bruit.errors import ConfigError
 from bruit.network.gathering import HOPS, Gathering
 from bruit.network.journal import recorded_spend
 from bruit.network.receipts import Receipts
+from bruit.sites.demo import watch
 from bruit.sites.running import _run, last_line, metrics_text, run_participants, status
 from bruit.sites.site import participant, read_site
 from bruit.ui.operator import operator_view
@@ -215,3 +216,28 @@ def test_epsilon_of_the_last_rounds_that_nobody_heard(tmp_path):
     assert 0 < now["epsilon_received"] < now["epsilon"]
     assert "was received and the rest by nobody (it stays spent)" in last_line(people[0])
     assert now["sent"] + now["unconfirmed"] == 12
+
+
+# who starts others
+
+
+class Ended:
+    """A process that is over."""
+
+    def __init__(self, code):
+        self.returncode = code
+
+    def poll(self):
+        return self.returncode
+
+
+def test_a_demonstration_shows_who_missed_somebody_and_fails_for_who_gave_up(tmp_path):
+    site = tmp_path / "peer-0" / "site.toml"
+    state = site.parent / "state"
+    state.mkdir(parents=True)
+    (site.parent / "log.txt").write_text("gave up after 1 s")
+    (state / "report.json").write_text(json.dumps({"done": True, "missed": 3}))
+    assert watch([site], [Ended(1)], None) == [{"done": True, "missed": 3}]
+    (state / "report.json").write_text(json.dumps({"done": False}))
+    with pytest.raises(ConfigError, match="peer 0 ended with code 1: gave up after 1 s"):
+        watch([site], [Ended(1)], None)
