@@ -1,7 +1,8 @@
 """The command line: run, sweep, replay, epsilon, graph, list, show, init; peer key, run; network init, join, demo.
 
-Exit codes: 0 done, 1 the answer is no (a replay disagrees), 2 the request cannot mean anything, 3 a peer was stopped
-and can go on, 130 interrupted. Results go to standard output, progress and errors to standard error.
+Exit codes: 0 done, 1 the answer is no (a replay disagrees, a peer met nobody or missed more than planned), 2 the
+request cannot mean anything, 130 interrupted; a peer that was stopped can go on. Results go to standard output,
+progress and errors to standard error.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from bruit.config import PrivacySection, line_of
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
+from bruit.privacy.accountants.pld import compose_epsilon
+from bruit.privacy.ledger import Budget
 
 PAIRS = {"statistic": frozenset({"kernel", "columns", "bins", "low", "high"}), "pairwise": frozenset({"loss", "bins"})}
 
@@ -46,6 +48,24 @@ def refuse_for_real_peers(algorithm: Algorithm[Any], mechanism: Mechanism | None
             "ideal arithmetic is true of real numbers only, and real peers send rounded ones, whose last bits may tell"
             ' what the noise hides; use arithmetic = "grid", or simulate'
         )
+
+
+def check_budget(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, peer: int,
+                 mechanism: Mechanism | None, budget: Budget) -> None:  # fmt: skip
+    """Refuse a budget that would leave out what a peer adds: it is against everybody, whatever others do, so only noise
+    of the peer's own counts."""
+    limit = f"this site's budget of epsilon {budget.epsilon:g} at delta {budget.delta:g}"
+    if mechanism is None:
+        raise ConfigError(f"{limit} allows nothing here, because the experiment adds no noise; agree on [privacy], or"
+                          " leave [budget] out")  # fmt: skip
+    bare = algorithm.bare(graph, steps, peer)
+    if bare:
+        raise ConfigError(f"against everybody together no finite budget holds what peer {peer} would release: {bare};"
+                          " or leave [budget] out and rely on the noise of others")  # fmt: skip
+    one = compose_epsilon([(mechanism.event(), 1)], budget.delta)
+    if one > budget.epsilon * (1 + 1e-12):
+        raise ConfigError(f"{limit} allows no release at all, since a single one costs epsilon {one:.4g}: this peer"
+                          " would add noise and nothing else; raise it, or agree on more noise")  # fmt: skip
 
 
 def check_graph(graph: Graph | GraphSequence) -> None:

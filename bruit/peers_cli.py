@@ -54,11 +54,12 @@ def peer_run(
 ) -> None:
     """Run one peer until the experiment ends; start it again after a crash and it goes on.
 
-    Exit code 0: ended; 3: stopped by a signal, the next start goes on. Example: bruit peer run site/site.toml
+    Exit code 0: ended as asked; 1: met nobody, missed more than planned, or gave up waiting; 130: stopped by a signal,
+    the next start goes on. Example: bruit peer run site/site.toml
     """
     import logging
 
-    from bruit.sites.running import run_participants, status
+    from bruit.sites.running import last_line, run_participants, status
     from bruit.sites.site import participant, read_site
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
@@ -70,10 +71,7 @@ def peer_run(
         emit_json(status(people[0]) if len(people) == 1 else [status(one) for one in people])
     elif not quiet:
         for one in people:
-            now = status(one)
-            spent = "epsilon spent" if not now["rehearsal"] else "rehearsed, nothing is protected: epsilon would be"
-            say(f"peer {now['peer']}: {now['step']} of {now['steps']} steps, {now['sent']} messages sent,"
-                f" {spent} {float(now['epsilon']):.4g} at delta {now['delta']:g}; report in {one.site.state}")
+            say(last_line(one))
     raise typer.Exit(code)
 
 

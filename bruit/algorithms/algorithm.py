@@ -72,6 +72,14 @@ class Algorithm(ABC, Generic[State]):
     def estimate(self, state: State) -> Array:
         """What each peer holds as its result  # (lanes, d)."""
 
+    def bare(self, graph: Graph | GraphSequence, steps: int, peer: int) -> str:
+        """Why something of that peer's leaves it without noise of its own, so that only others hide it; "": nothing."""
+        return ""
+
+    def adopt(self, state: State, token: Any, public: Any) -> State:
+        """The state of peers that are told the last token of a walk, one row each; of walks that may be `published`."""
+        raise ConfigError(f"{self.name()} has no token that could be published")
+
     def fused_rounds(self, state: State, graph: Graph, steps: int, public: Any) -> State | None:
         """The state after all rounds, computed by one compiled loop; for algorithms that read nothing after `start`.
 

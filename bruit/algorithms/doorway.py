@@ -207,6 +207,19 @@ def absorbed(algorithm: Algorithm[Any], state: Any, inbox: Inbox, home: Home) ->
     )  # fmt: skip
 
 
+def adopted(algorithm: Algorithm[Any], state: Any, token: Any, public: Any) -> Any:
+    """The state of peers that were told the last token of a walk; their twins were told the same."""
+    if isinstance(state, Twinned):
+        return state._replace(real=algorithm.adopt(state.real, token, public),
+                              other=algorithm.adopt(state.other, deepcopy(token), public))  # fmt: skip
+    return algorithm.adopt(state, token, public)
+
+
+def publishes(algorithm: Algorithm[Any]) -> bool:
+    """Whether everybody is told the last token of a walk."""
+    return bool(getattr(algorithm, "published", False))
+
+
 def _followed(
     algorithm: Algorithm[Any], home: Home, step: Callable[[Home], Any], twin: Callable[[Home], Any], known: bool
 ) -> Any:

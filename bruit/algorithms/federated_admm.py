@@ -72,6 +72,9 @@ class FederatedADMM(Algorithm[State]):
     def regularizer(self) -> Regularizer:
         return penalty(self.l1, self.l2, self.bound)
 
+    def bare(self, graph: Graph | GraphSequence, steps: int, peer: int) -> str:
+        return "" if self.noise == "peers" else "the server adds all of the noise; use noise = \"peers\""
+
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         public = public_of(self.name(), graph, self.server, self.participants)
         return public._replace(iterations=-(-horizon // 2))

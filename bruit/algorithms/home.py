@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
@@ -41,6 +41,13 @@ class Address(NamedTuple):
         return Address(self.ids[where], self.steps[where], self.clock[where], self.use)
 
 
+class LeftOut(NamedTuple):
+    """A release that a spent budget left out: at which of the peer's own steps, and position of the schedule."""
+
+    step: int
+    clock: int
+
+
 class OnGrid(NamedTuple):
     """What is drawn lies on a grid (fp:FP-1): its spacing, a public factor of the release (a step size, say), and how
     far what the noise is added to may be from the real protocol's, given the same rounded past, per coordinate. `least`
@@ -69,6 +76,7 @@ class Door(ABC):
     """The only way from an algorithm to private data and to noise; a new question is listed in `doorway.QUESTIONS`."""
 
     watch: Watch = Watch()  # of a door that gives no raw answers
+    left_out: Sequence[LeftOut] = ()  # what a spent budget left out, in order; its noise left all the same
 
     @property
     @abstractmethod
@@ -213,6 +221,7 @@ class TaskDoor(Door):
     models: Array | None = None  # (n, dim) what an earlier protocol left the peers with
     public: Dice | None = None
     watch: Watch = field(default_factory=Watch)
+    left_out: list[LeftOut] = field(default_factory=list)
     resumed: bool = False  # whether an earlier protocol left the peers their whole state
     declared: tuple[Hypothesis, ...] = field(default=(), init=False)  # what the noise takes from the task
 
@@ -228,7 +237,7 @@ class TaskDoor(Door):
         return super().beginning(ids) if self.models is None else self.models[ids].copy()
 
     def with_ledger(self, ledger: Ledger) -> Door:
-        return replace(self, ledger=ledger)
+        return replace(self, ledger=ledger, left_out=[])
 
     @property
     def dim(self) -> int:
@@ -244,13 +253,15 @@ class TaskDoor(Door):
 
     def _release(self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None) -> Array:
         if self.mechanism is None:
+            if self.budget is not None:
+                return self._silence(at, raw.shape[1], level, on)
             self.ledger.record(at.ids, at.steps, at.clock, Exact())
             return raw
         mechanism, width = self.mechanism if level in (0.0, 1.0) else self.mechanism.scaled(level), raw.shape[1]
         amount = None if on is None else on.rounding(width, mechanism.sigma)
         event = mechanism.event_of(width, amount) if level else Exact()
         if self.budget is not None and not all(self.budget.allows(self.ledger, int(u), event) for u in at.ids):
-            return self._silence(at, width, on)
+            return self._silence(at, width, level, on)
         self.ledger.record(at.ids, at.steps, at.clock, event)
         if on is None:
             if not level:
@@ -267,15 +278,19 @@ class TaskDoor(Door):
                                f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
                                " gradients")  # fmt: skip
 
-    def _silence(self, at: Address, width: int, on: OnGrid | None) -> Array:
-        """The budget is spent: the full noise, which others' guarantees may rely on, and no data."""
-        if self.mechanism is None:
+    def _silence(self, at: Address, width: int, level: float, on: OnGrid | None) -> Array:
+        """One release more would pass the budget: the noise that it would have carried, which others' guarantees may
+        rely on, and no data."""
+        self.left_out.extend(map(LeftOut, at.steps.tolist(), at.clock.tolist()))
+        sigma = level * self.sigma
+        if self.mechanism is None or on is not None:
+            levels, once = np.full(len(at.ids), sigma), np.ones(len(at.ids), np.int64)
+            return self._lattice_noise("noise", at, at.ids, levels, once, width, on or OnGrid(0.0))
+        self.ledger.record(at.ids, at.steps, at.clock, Mask(sigma))
+        if not level:
             return np.zeros((len(at.ids), width))
-        if on is not None:
-            levels, once = np.full(len(at.ids), self.mechanism.sigma), np.ones(len(at.ids), np.int64)
-            return self._lattice_noise("noise", at, at.ids, levels, once, width, on)
-        self.ledger.record(at.ids, at.steps, at.clock, Mask(self.mechanism.sigma))
-        return self.mechanism.noise(self.dice, at.ids, at.steps, at.use, width, self.run)
+        mechanism = self.mechanism if level == 1.0 else self.mechanism.scaled(level)
+        return mechanism.noise(self.dice, at.ids, at.steps, at.use, width, self.run)
 
     def fine_grid(self, times: float, data: float, noise: float) -> float:
         return 0.0 if self.mechanism is None else self.mechanism.fine_grid(times, data, noise)

@@ -67,6 +67,16 @@ class RingSum(Algorithm[State]):
             token = home.mask(token, home.sigma, home.last, OnGrid(grid))
         return State(token, home.clock + 1)
 
+    def adopt(self, state: State, token: Array, public: Public) -> State:
+        return State(token, np.full(len(token), public.hops, np.int64))
+
+    def bare(self, graph: Graph | GraphSequence, steps: int, peer: int) -> str:
+        at, first = np.arange(steps), self.schedule.first
+        mine = np.ones(steps, bool) if isinstance(first, str) else (first + at) % graph.n == peer
+        quiet = int(np.count_nonzero(mine & (self._levels(at, graph.n) == 0)))
+        hops = "hop" if quiet == 1 else "hops"
+        return f"at {quiet} {hops} its value leaves without noise of its own; use noise = \"shared\"" if quiet else ""
+
     def _levels(self, hop: Ints, n: int) -> Array:
         """The fraction of the noise that each hop adds."""
         others = max(1, n - 1)

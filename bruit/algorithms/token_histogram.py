@@ -80,6 +80,10 @@ class TokenHistogram(Algorithm[State]):
         uniform = inbox.copies(inbox.rows.uniform).astype(np.int64) + elements
         return State(counts, reports, uniform, state.gamma, latest)
 
+    def adopt(self, state: State, token: Token, public: Public) -> State:
+        return state._replace(counts=token.counts, reports=token.reports.astype(np.int64),
+                              uniform=token.uniform.astype(np.int64))  # fmt: skip
+
     def estimate(self, state: State) -> Array:
         expected = (state.gamma * state.reports + state.uniform) / state.counts.shape[1]
         kept = (1 - state.gamma) * np.maximum(state.reports, 1)

@@ -124,6 +124,9 @@ class WalkSGD(Algorithm[State]):
         length = np.maximum(np.linalg.norm(x, axis=1), self.bound)
         return np.asarray(x * (self.bound / length)[:, None])
 
+    def adopt(self, state: State, token: Array, public: Public) -> State:
+        return state._replace(token=token)
+
     def estimate(self, state: State) -> Array:
         return state.token
 

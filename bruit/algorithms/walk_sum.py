@@ -53,6 +53,9 @@ class WalkSum(Algorithm[State]):
         value = home.value(grid=sum_grid(home, home.public.hops))
         return State(inbox.only() + value, home.clock + 1)
 
+    def adopt(self, state: State, token: Array, public: Public) -> State:
+        return State(token, np.full(len(token), public.hops, np.int64))
+
     def estimate(self, state: State) -> Array:
         return state.token / np.maximum(state.added, 1)[:, None]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, spoken, stored, untwinned
+from bruit.algorithms.doorway import Twinned, absorbed, adopted, begun, believed, publishes, spoken, stored, untwinned
 from bruit.algorithms.exchange import Exchange
 from bruit.algorithms.home import Address, Door, Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
@@ -188,6 +188,8 @@ class _Story:
         elif isinstance(schedule, Walk):
             path = schedule.path(graph, job.steps, job.dice)
             state = job.algorithm.fused_walk(state, path, job.door)
+            if state is not None and len(path) and publishes(job.algorithm):
+                state = self.published(state, path[-1:])
             self.trace = _Redrawn(job)
             self.count(int(np.count_nonzero(path[1:] != path[:-1])), said)
         elif isinstance(schedule, Wakes):
@@ -332,9 +334,17 @@ class _Story:
             home = self.home(here, count[here], np.array([hop]), np.array([hop + 1 == steps]),
                              self.tiled(rows_of(static, here)).edges)  # fmt: skip
             state = stored(state, place, absorbed(job.algorithm, before, inbox, home))
+            if hop + 1 == steps and publishes(job.algorithm):
+                state = self.published(state, here)
             self.tick(hop + 1, steps, state)
         self.trace.meetings = meetings
         return state
+
+    def published(self, state: Any, holder: Ints) -> Any:
+        """Everybody, in every copy, is told the last token of its walk."""
+        job, last = self.job, self.rows(holder, self.job.n)
+        said = spoken(job.algorithm, take(state, last), self.met(holder, holder).edges)
+        return adopted(job.algorithm, state, take(said.rows, np.repeat(np.arange(self.copies), job.n)), self.public)
 
     def wakes(self, meetings: Meetings) -> Any:
         from bruit.kernels.meetings import wake_levels

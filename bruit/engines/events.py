@@ -143,7 +143,7 @@ class _World:
             self.push(float(int(now) + 1), peer, sender, envelope)
             return
         self.trace.refusals += int(envelope.kind == "busy")
-        if peer in self.job.watch and envelope.row is not None:
+        if peer in self.job.watch and envelope.row is not None and envelope.kind != "result":  # that one is public
             self.note(peer, sender, envelope)
         self.carry_out(now, peer, self._guarded(now, peer, (sender, envelope)))
 

@@ -85,6 +85,9 @@ async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
 
 
 def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
+    lost = [host for host in hosts if host.gave_up]
+    if lost:
+        raise ConformanceError(f"peer {lost[0].me} {lost[0].gave_up}")
     short = [host.me for host in hosts if isinstance(job.schedule, Rounds) and host.machine.count < job.steps]
     if short:
         raise ConformanceError(f"peer {short[0]} did not reach the last round")
@@ -92,6 +95,7 @@ def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
         job.ledger.extend(host.ledger)
     missed = sum(not miss.late for host in hosts for miss in host.missed)
     trace = Trace(job.n, job.steps, messages=sum(host.payloads for host in hosts), missed=missed,
+                  refusals=sum(host.skipped for host in hosts),
                   bytes=sum(host.payload_bytes for host in hosts))  # fmt: skip
     met = sorted((event[0] + host.origin, *event[1:]) for host in hosts for event in host.meetings)
     trace.meetings = Meetings(

@@ -2,7 +2,8 @@
 
 Inputs (messages, alarms) are given to the machine in batches; one step of the journal commits the inputs, the spend
 and the messages they caused; only then do messages leave and receipts go out. What is refused is counted and logged
-and changes nothing. After a crash the host recalls what its journal holds, and goes on.
+and changes nothing. After a crash the host recalls what its journal holds, and goes on. Before its first word it waits
+for its neighbors (`gathering`).
 """
 
 from __future__ import annotations
@@ -12,26 +13,36 @@ import heapq
 import logging
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bruit.algorithms.home import LeftOut
 from bruit.algorithms.messages import row_bytes
 from bruit.errors import RemoteProtocolError
-from bruit.graphs import Graph
+from bruit.graphs import Graph, GraphSequence
 from bruit.network.address_book import AddressBook
+from bruit.network.gathering import Gathering
 from bruit.network.identity import Identity
 from bruit.network.journal import Journal, Step
 from bruit.network.line import Line
 from bruit.network.listening import Listener
 from bruit.network.recalling import TIME, keep, recall
+from bruit.network.receipts import Receipts
 from bruit.privacy.ledger import Ledger
 from bruit.protocols.codec import USUAL, Conversation, Frame, Limits, decode, encode, encode_parts
-from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Met, Missed, Send, WakeAt
+from bruit.protocols.machine import Alarm, Done, Effect, Envelope, Met, Missed, Send, Skipped, WakeAt
 from bruit.protocols.peer import EMPTY, PeerMachine
 
 log = logging.getLogger("bruit.network")
 BATCH = 64  # inputs committed together at most
 LINGER = 1.0  # seconds that inputs which cause nothing wait for company; a crash meanwhile costs a retransmission
+
+
+def first_neighbors(graph: Graph | GraphSequence, me: int, steps: int) -> list[int]:
+    """Whom a peer meets in the first rounds; a line to anybody else is laid with the first message."""
+    parts = [graph] if isinstance(graph, Graph) else [graph.at(t) for t in range(min(steps, 64))]
+    return sorted({int(peer) for part in parts for peer in part.neighbors(me)})
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,8 @@ class Settings:
     limits: Limits = USUAL
     queue: int = 4096  # messages of neighbors that may wait here
     kept: int = 2**20  # bytes of inputs that a snapshot replaces, at least
+    wait_for: int | None = None  # neighbors that must be connected before anything is released; None: all of them
+    start_timeout: float = 300.0  # how long they are waited for
 
 
 @dataclass
@@ -60,16 +73,20 @@ class Host:
     refused: Counter[str] = field(default_factory=Counter)
     meetings: list[tuple[float, int, int, dict[int, int]]] = field(default_factory=list)
     missed: list[Missed] = field(default_factory=list)
-    sent: int = 0
+    skipped: int = 0  # calls of the own clock that led to nothing
+    skipped_for: dict[int, int] = field(default_factory=dict)  # and for whom it waited then, how often
+    sent: int = 0  # messages put into the outbox; see `receipts` for those that arrived
     payloads: int = 0  # how many of those carried values
     payload_bytes: int = 0
     done: bool = False
     ended: bool = False  # nothing is left to do in a next start
+    gave_up: str = ""  # why it did not begin, or not go on
 
     def __post_init__(self) -> None:
         self.me = self.machine.seat.me
         self.algorithm = self.machine.seat.algorithm.name()
         self.lines: dict[int, Line] = {}
+        self.receipts = Receipts()
         self._queue: asyncio.Queue[tuple[int, Frame, bytes]] = asyncio.Queue(self.settings.queue)
         self._alarms: list[tuple[float, int, Alarm, int]] = []
         self._own: list[Envelope] = []
@@ -80,6 +97,8 @@ class Host:
         self.ears = Listener(self.identity, self.book, self.me, self._callers(), self._voice, self.journal,
                              self.settings.limits, self._queue, self.refused, self._news,
                              self._has_carried)  # fmt: skip
+        self.gathering = Gathering(self.lines, lambda peer: self.book.entry(peer).name, self.settings.wait_for,
+                                   self.ears.announce)  # fmt: skip
         self._carried: dict[int, int] = {}  # up to which message of a peer our words to it are a receipt
         self._body: tuple[Any, bytes] = (None, b"")  # the last row that was said, and its bytes
         self._draft: tuple[Step, float] | None = None  # inputs not yet committed, and since when
@@ -87,6 +106,7 @@ class Host:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._began = 0.0
+        self._paused: float | None = None  # since when its clock stands still, if it does
 
     # inputs and effects
 
@@ -159,8 +179,17 @@ class Host:
                 self.missed.append(effect)
                 if step is not None:
                     self._tell(effect)
+            elif isinstance(effect, Skipped):
+                self._skip(effect)
             elif isinstance(effect, Done):
                 self.done = True
+
+    def _skip(self, call: Skipped) -> None:
+        self.skipped += 1
+        for peer in call.others:
+            if peer not in self.skipped_for:
+                log.warning("peer %d has said nothing yet: this peer's clock calls in vain", peer)
+            self.skipped_for[peer] = self.skipped_for.get(peer, 0) + 1
 
     def _tell(self, missed: Missed) -> None:
         """Tell the operator, once until it is back, who is gone on without."""
@@ -176,6 +205,7 @@ class Host:
         self._line(effect.to)
         self._told.add(effect.to)
         self.sent += 1
+        self.receipts.posted(effect.to, self.ledger.calls)
         if effect.envelope.row is not None:
             self.payloads += 1
             self.payload_bytes += row_bytes(effect.envelope.row)
@@ -188,7 +218,7 @@ class Host:
             self._body, self._carried[effect.to] = (row, body), heard
 
     def _now(self) -> float:
-        return time.monotonic() - self._began
+        return (time.monotonic() if self._paused is None else self._paused) - self._began
 
     @property
     def origin(self) -> float:
@@ -202,10 +232,10 @@ class Host:
         server = await self.ears.serve()
         try:
             recall(self)
-            for peer in self._neighbors():
+            for peer in first_neighbors(self.machine.seat.graph, self.me, self.machine.seat.steps):
                 self._line(peer)
-            await self._gather()
-            await self._live()
+            if await self._gather():
+                await self._live()
             if self._finished():
                 await self._leave()
             told = not self._stop.is_set() or all(line.settled() for line in self.lines.values())
@@ -226,31 +256,44 @@ class Host:
         chosen = graph.neighbors(self.me) if isinstance(graph, Graph) else range(len(self.book.entries))
         return [int(peer) for peer in chosen if peer != self.me]
 
-    def _neighbors(self) -> list[int]:
-        """Whom this peer meets in the first rounds; a line to anybody else is laid with the first message."""
-        graph = self.machine.seat.graph
-        rounds = range(1) if not hasattr(graph, "at") else range(min(self.machine.seat.steps, 64))
-        found = {int(v) for t in rounds for v in (graph.at(t) if hasattr(graph, "at") else graph).neighbors(self.me)}
-        return sorted(found)
+    @property
+    def left_out(self) -> Sequence[LeftOut]:
+        """The releases that the budget left out, in order."""
+        return self.machine.seat.door.left_out
 
-    async def _gather(self) -> None:
-        """Before the first step, wait until all neighbors are there, or patience ends."""
-        if self.journal.last_sequence(self.me):
-            return  # begun before
-        deadline = time.monotonic() + self.settings.timeout
-        while time.monotonic() < deadline and not self._stop.is_set():
-            if all(line.connected for line in self.lines.values()):
-                break
-            await asyncio.sleep(0.01)
-        if self._stop.is_set():
+    async def _gather(self) -> bool:
+        """Wait until the neighbors are there, then begin, or go on; False if this peer was stopped or gave up."""
+        begun = bool(self.journal.last_sequence(self.me))
+        if not (begun and self._finished()):
+            before = time.monotonic()
+            self.gave_up = await self.gathering.wait(self.settings.timeout, self.settings.start_timeout,
+                                                     self._stop.is_set, begun)  # fmt: skip
+            self._began += time.monotonic() - before  # the peer's own clock stands still meanwhile
+        if self._stop.is_set() or self.gave_up:
+            return False
+        self.gathering.begun()
+        if not begun:
+            self._began = self._paused = time.monotonic()
+            with self.journal.step() as step:
+                self._feed(step, "begin", self.me, step.last_sequence(self.me) + 1, b"")
+            self._flush()
+        elif not self.machine.called:
+            self._paused = time.monotonic()
+        return True
+
+    def _look_at_clock(self) -> None:
+        """The clock of calls starts when every neighbor has spoken once, so that no call is in vain; or after one
+        patience."""
+        if self._paused is None:
             return
-        self._began = time.monotonic()
-        with self.journal.step() as step:
-            self._feed(step, "begin", self.me, step.last_sequence(self.me) + 1, b"")
-        self._flush()
+        now = time.monotonic()
+        if not self.machine.unheard() or now > self._paused + self.settings.timeout:
+            self._began += now - self._paused
+            self._paused = None
 
     async def _live(self) -> None:
         while not self._finished() and not self._stop.is_set():
+            self._look_at_clock()
             first = await self._next_message()
             self._work(first)
         if self._draft is not None:
@@ -284,8 +327,8 @@ class Host:
     def _finished(self) -> bool:
         if self.settings.horizon is None:
             return self.done
-        if self.machine.state is None:
-            return False
+        if self.machine.state is None or self.machine.calls_left:
+            return False  # a call that is overdue, because the machine was busy, is made all the same
         return self._now() > self.settings.horizon * self.settings.pace and not self.machine.waiting
 
     async def _next_message(self) -> tuple[int, Frame, bytes] | None:

@@ -207,6 +207,10 @@ class Journal:
         """
         self._outbox.acknowledge(to, sequence)
 
+    def confirmed(self, to: int) -> int:
+        """How many messages that peer has acknowledged."""
+        return self._outbox.acknowledged.get(to, 0)
+
     def settled(self, to: int) -> bool:
         """Whether that peer has acknowledged everything."""
         return self._outbox.settled(to)

@@ -46,6 +46,7 @@ class Line:
     theirs: Conversation
     limits: Limits
     connected: bool = False
+    level: int = 0  # how far around the neighbor everybody is there, see `gathering`
     sent_bytes: int = 0
     refused: int = 0
     said_bye: bool = False  # and the neighbor has confirmed it
@@ -81,7 +82,7 @@ class Line:
             except (grpc.aio.AioRpcError, RemoteProtocolError, asyncio.InvalidStateError) as error:
                 self._tell(error)
             finally:
-                self.connected = False
+                self.connected, self.level = False, 0
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -138,6 +139,7 @@ class Line:
         if frame.kind not in ("ack", "bye"):
             raise RemoteProtocolError(f"peer {self.entry.peer} answered {frame.kind!r} where only receipts are due")
         self.journal.acknowledge(self.entry.peer, frame.acknowledged)
+        self.level = frame.number
         self.said_bye = frame.kind == "bye" and self.settled()
 
     async def _listen(self, call: Stream) -> None:

@@ -46,6 +46,7 @@ class Listener:
     carried: Callable[[int], int]
     left: set[int] = field(default_factory=set)  # who has said bye
     received_bytes: int = 0
+    level: int = 0  # how far around this peer everybody is there, see `gathering`
     receipts: dict[int, asyncio.Event] = field(default_factory=dict)
     _last: dict[int, int] = field(default_factory=dict)  # the last message queued, by sender
     _later: set[int] = field(default_factory=set)  # who will get a receipt in a while
@@ -64,6 +65,12 @@ class Listener:
         self._later.discard(peer)
         if self.carried(peer) < self.journal.last_sequence(peer):
             self.receipts[peer].set()
+
+    def announce(self, level: int) -> None:
+        """Tell all callers, now, how far around this peer everybody is there."""
+        self.level = level
+        for receipt in self.receipts.values():
+            receipt.set()
 
     def hurry(self) -> None:
         """Nothing more will be said that could carry receipts: from now on they go out at once."""
@@ -153,13 +160,13 @@ class Listener:
         return True
 
     async def _confirm(self, sender: int, receipts: asyncio.Event, over: asyncio.Event, context: Any) -> None:
-        """Receipts: "ack" for what is in the journal, "bye" for a bye."""
-        said = (-1, False)
+        """Receipts: "ack" for what is in the journal, "bye" for a bye; with the level this peer has reached."""
+        said = (-1, False, 0)
         while not over.is_set():
             await receipts.wait()
             receipts.clear()
-            now = (self.journal.last_sequence(sender), sender in self.left)
+            now = (self.journal.last_sequence(sender), sender in self.left, self.level)
             if now != said:
                 kind = "bye" if now[1] else "ack"
-                await context.write(encode(Frame(self.voice(self.me), 0, kind, acknowledged=now[0])))
+                await context.write(encode(Frame(self.voice(self.me), 0, kind, now[2], acknowledged=now[0])))
                 said = now

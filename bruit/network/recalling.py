@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bruit.algorithms.home import TaskDoor
 from bruit.errors import LocalProtocolError, PrivacyError
 from bruit.network.journal import Input
 from bruit.network.snapshots import freeze, thaw
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("bruit.network")
 TIME = struct.Struct("<d")
 REMEMBERED = (  # and the machine's memory
-    "meetings", "missed", "sent", "payloads", "payload_bytes", "_alarms", "_alarm_count", "_gone",
+    "meetings", "missed", "skipped", "skipped_for", "sent", "payloads", "payload_bytes", "_alarms", "_alarm_count",
+    "_gone", "receipts",
 )  # fmt: skip
 OUTWEIGH = 4  # how many times the inputs are larger than the snapshot that replaces them, at least
 
@@ -69,6 +71,8 @@ def _resume(host: Host, memory: dict[str, Any]) -> None:
     host.machine.resume(memory["machine"])
     vars(host).update(memory["host"])
     host.refused.update({"message": memory["refused"]} if memory["refused"] else {})
+    if isinstance(door := host.machine.seat.door, TaskDoor):
+        door.left_out.extend(memory["left_out"])
     host._began = time.monotonic() - memory["now"]
     for line in host.journal.spent()[: memory["spent"]]:
         peer, step, clock = (np.array([number]) for number in line[:3])
@@ -81,7 +85,8 @@ def keep(host: Host) -> None:
     if host.journal.volume < host.enough or host._own or host.done:
         return
     memory = {"machine": host.machine.memory(), "host": {name: vars(host)[name] for name in REMEMBERED},
-              "refused": host.refused["message"], "now": host._now(), "spent": len(host.ledger)}  # fmt: skip
+              "refused": host.refused["message"], "now": host._now(), "spent": len(host.ledger),
+              "left_out": list(host.left_out)}  # fmt: skip
     try:
         state = freeze(memory)
     except LocalProtocolError as error:

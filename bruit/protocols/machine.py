@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["round", "offer", "answer", "busy", "reply", "token", "ask", "go", "stop", "past", "still", "fence",
-               "end", "post"]  # fmt: skip
+               "end", "result", "post"]  # fmt: skip
 Alarm = Literal["call", "round", "offer", "reply", "token", "gone", "asked", "settled"]
 
 
@@ -67,11 +67,20 @@ class Missed:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """Call `number` of this peer's own clock led to nothing: `others` had never said a word, or, if nobody is named,
+    this peer was in the middle of another meeting, or the one it called was."""
+
+    number: int
+    others: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Done:
     """This peer has nothing more to do."""
 
 
-Effect = Send | WakeAt | Met | Missed | Done
+Effect = Send | WakeAt | Met | Missed | Skipped | Done
 
 
 class Machine(ABC):

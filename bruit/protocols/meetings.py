@@ -15,7 +15,7 @@ import numpy as np
 
 from bruit.algorithms.doorway import absorbed
 from bruit.algorithms.messages import Inbox, Links
-from bruit.protocols.machine import Alarm, Effect, Envelope, Met, Missed, Send
+from bruit.protocols.machine import Alarm, Effect, Envelope, Met, Missed, Send, Skipped
 from bruit.protocols.peer import PeerMachine, Seat
 
 
@@ -63,7 +63,7 @@ class MeetingPeer(PeerMachine):
         self._calls += 1
         following = self._next_call()
         if self.waiting:
-            return following
+            return [*following, Skipped(number)]
         self._offered = (partner, number)
         return [*following, Send(partner, Envelope("offer", number)), *self._patience(now, "offer", number)]
 
@@ -75,9 +75,15 @@ class MeetingPeer(PeerMachine):
             return [*self._on_answer(sender, envelope), *self._catch_up()]
         if envelope.kind == "reply":
             return [*self._on_reply(sender, envelope), *self._catch_up()]
-        if self._offered == (sender, envelope.number):
+        return self._declined((sender, envelope.number))
+
+    def _declined(self, exchange: tuple[int, int]) -> list[Effect]:
+        """The one this peer called is in another meeting: the call has led to nothing."""
+        if self._offered != exchange and exchange not in self._open:
+            return []
+        if self._offered == exchange:
             self._offered = None
-        return self._settle((sender, envelope.number))
+        return [*self._settle(exchange), Skipped(exchange[1])]
 
     def _settle(self, exchange: tuple[int, int]) -> list[Effect]:
         """A call this peer no longer waited for has ended after all, whichever way."""

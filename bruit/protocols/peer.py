@@ -79,6 +79,20 @@ class PeerMachine(Machine):
         """Whether this peer is in the middle of a meeting."""
         return False
 
+    @property
+    def calls_left(self) -> int:
+        """How often its own clock has still to ring."""
+        return len(self.seat.calls) - self._calls
+
+    @property
+    def called(self) -> bool:
+        """Whether its own clock has rung."""
+        return self._calls > 0
+
+    def unheard(self) -> tuple[int, ...]:
+        """Neighbors without whose first word this peer's clock would call in vain."""
+        return ()
+
     def memory(self) -> dict[str, Any]:
         """All that this machine remembers of its inputs, to go on from later."""
         return {name: value for name, value in vars(self).items() if name not in self.derived}

@@ -3,7 +3,8 @@
 The holder of hop h asks its predecessor before it lets the token go; the predecessor grants it once. If the holder does
 not ask in time the predecessor takes the token back and sends it elsewhere, to whom it has not tried yet if there is
 anybody; a holder that asks too late is told to stop, and its token ends. So at every hop one token, and only one, goes
-on. After the last hop the word that the walk has ended is passed to everybody.
+on. After the last hop the word that the walk has ended is passed to everybody: "end", or, where the algorithm says
+`published`, "result" with the last token, which everybody then holds.
 
 Between "ask" and "go" only two peers know who has the token, and nobody can tell a dead one from a slow one. So whoever
 depends on another's word waits very long for it: the predecessor that has granted, until the holder has granted in turn
@@ -28,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bruit.algorithms.doorway import absorbed
+from bruit.algorithms.doorway import absorbed, adopted, publishes
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Inbox, Links, take
 from bruit.algorithms.schedules import Walk
@@ -63,7 +64,7 @@ class Claim:
 class TokenPeer(PeerMachine):
     """One peer of a walk; messages are numbered epoch * steps + hop."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("token", "ask", "go", "stop", "past", "still", "fence", "end")
+    kinds: ClassVar[tuple[str, ...]] = ("token", "ask", "go", "stop", "past", "still", "fence", "end", "result")
 
     def __init__(self, seat: Seat) -> None:
         super().__init__(seat)
@@ -101,10 +102,18 @@ class TokenPeer(PeerMachine):
         epoch, hop = divmod(number, self.seat.steps) if kind != "fence" else (number, 1)
         if epoch >= EPOCHS or (kind == "token" and not hop):
             raise RemoteProtocolError(f"peer {sender} sent a {kind} of number {number} that cannot be")
+        if kind in ("end", "result") and (kind == "result") != publishes(self.seat.algorithm):
+            agreed = "published" if kind == "end" else "not published"
+            raise RemoteProtocolError(f"peer {sender} sent a message of kind {kind!r}, but the last token is {agreed}")
+        if kind == "result" and hop + 1 != self.seat.steps:
+            raise RemoteProtocolError(f"peer {sender} sent the token of hop {hop} of {self.seat.steps} as the result")
         if self._ended:
             return []
         if kind == "end":
-            return self._end()
+            return self._end(envelope)
+        if kind == "result":
+            self.state = adopted(self.seat.algorithm, self.state, envelope.row, self.seat.public)
+            return self._end(envelope)
         learned = self._adopt(epoch, sender) if kind in ("fence", "token") and epoch > self._epoch else []
         if kind == "fence":
             return learned
@@ -147,17 +156,23 @@ class TokenPeer(PeerMachine):
 
     def _pass_on(self, now: float, hop: int) -> list[Effect]:
         if hop + 1 >= self.seat.steps:
-            return self._end()
+            return self._end(self._last_word(hop))
         target = self._walk.next(self._graph(0), self.seat.me, hop, self.seat.dice)
         return self._entrust(now, self._number(hop + 1), target, self._mine(target))
 
-    def _end(self) -> list[Effect]:
-        """Tell the neighbors, once, that the walk is over."""
+    def _last_word(self, hop: int) -> Envelope:
+        """What the last holder says: that the walk has ended, and with which token if that is published."""
+        if not publishes(self.seat.algorithm):
+            return Envelope("end", 0)
+        return Envelope("result", self._number(hop), take(self._say(self._links).rows, ONE))
+
+    def _end(self, word: Envelope) -> list[Effect]:
+        """Pass on to the neighbors, once, that the walk is over."""
         if self._ended:
             return []
         self._ended, self._claim = True, None
         self._custody.clear()
-        return [*self._tell(Envelope("end", 0)), Done()]
+        return [*self._tell(word), Done()]
 
     def _tell(self, envelope: Envelope, but: int = -1) -> list[Effect]:
         return [Send(int(peer), envelope) for peer in self._links.senders if peer != but]

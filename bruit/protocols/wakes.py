@@ -8,7 +8,7 @@ import numpy as np
 
 from bruit.algorithms.doorway import absorbed
 from bruit.algorithms.messages import Inbox, join, take
-from bruit.protocols.machine import Alarm, Effect, Envelope, Met, Send
+from bruit.protocols.machine import Alarm, Effect, Envelope, Met, Send, Skipped
 from bruit.protocols.peer import ONE, PeerMachine, Seat
 
 
@@ -25,6 +25,9 @@ class WakePeer(PeerMachine):
         self._start(False)
         return self._post() + self._next_call()
 
+    def unheard(self) -> tuple[int, ...]:
+        return tuple(int(peer) for peer in self._links.senders if int(peer) not in self._latest)
+
     def _post(self) -> list[Effect]:
         row = take(self._say(self._links).rows, ONE)
         self._latest[self.seat.me] = (self.count, row)
@@ -37,11 +40,11 @@ class WakePeer(PeerMachine):
         return []
 
     def _ring(self, now: float, alarm: Alarm, number: int) -> list[Effect]:
-        """Read the latest message of each neighbor; a call before all of them spoke once is skipped."""
+        """Read the latest message of each neighbor; a call before all of them spoke once is skipped, and reported."""
         self._calls += 1
-        following = self._next_call()
-        if any(int(peer) not in self._latest for peer in self._links.senders):
-            return following
+        following, unheard = self._next_call(), self.unheard()
+        if unheard:
+            return [*following, Skipped(self._calls - 1, unheard)]
         reads = tuple((int(peer), self._latest[int(peer)][0]) for peer in self._links.senders)
         around = np.sort(np.append(self._links.senders, self.seat.me))
         rows = join([self._latest[int(peer)][1] for peer in around])

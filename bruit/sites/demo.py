@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.table import Table
 
 from bruit.errors import ConfigError
+from bruit.sites.running import MISSED
 
 PATIENCE = 300.0  # seconds for the whole demonstration
-MISSED = 1  # exit code of a peer that ended and missed somebody; its report says whom
 
 
 def start(sites: list[Path], rehearse: int | None = None, together: int = 1) -> list[subprocess.Popen[bytes]]:
@@ -75,9 +75,13 @@ def watch(sites: list[Path], processes: list[subprocess.Popen[bytes]], live: Liv
                 process.terminate()
                 process.wait(10)
     together = -(-len(sites) // len(processes))
-    failed = [place for place, process in enumerate(processes) if process.returncode not in (0, MISSED)]
+    reports = [read_json(site.parent / "state" / "report.json") for site in sites]
+    ended = [all(one.get("done") for one in reports[place * together : (place + 1) * together])
+             for place in range(len(processes))]  # fmt: skip
+    failed = [place for place, process in enumerate(processes)  # to have missed somebody is told, not a failure
+              if process.returncode not in (0, MISSED) or not ended[place]]  # fmt: skip
     if failed:
         words = (sites[failed[0] * together].parent / "log.txt").read_text(errors="replace").strip().splitlines()
         last = words[-1] if words else "it said nothing"
         raise ConfigError(f"peer {failed[0]} ended with code {processes[failed[0]].returncode}: {last}")
-    return [read_json(site.parent / "state" / "report.json") for site in sites]
+    return reports

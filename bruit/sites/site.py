@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes
 from bruit.config import ExperimentFile
+from bruit.entrance import check_budget
 from bruit.errors import ConfigError
+from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
 from bruit.network.address_book import AddressBook
-from bruit.network.host import Host, Settings
+from bruit.network.host import Host, Settings, first_neighbors
 from bruit.network.identity import Identity
 from bruit.network.journal import Journal
 from bruit.noise_keys import public_digest, rehearsal_dice
@@ -57,7 +59,16 @@ class SiteFile(BaseModel):
     state: str = "state"
     timeout: float = Field(30.0, gt=0)
     pace: float = Field(1.0, gt=0)
+    wait_for: int | str = "all"  # neighbors that must be connected before anything is released
+    start_timeout: float = Field(300.0, gt=0)  # seconds that they are waited for
     budget: BudgetSection | None = None
+
+    @field_validator("wait_for", mode="before")
+    @classmethod
+    def _neighbors(cls, value: object) -> object:
+        if value != "all" and (type(value) is not int or value < 0):
+            raise ValueError(f'"all", or how many neighbors must be connected, found {value!r}')
+        return value
 
 
 @dataclass(frozen=True)
@@ -124,9 +135,13 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
 
     agreed = agreed_run(_text(place), place.parent, str(site.file.experiment), own)  # before a key is used
     graph, algorithm, steps, privacy, task = agreed.graph, agreed.algorithm, agreed.steps, agreed.privacy, agreed.task
+    budget = None if site.file.budget is None else Budget(site.file.budget.epsilon, site.file.budget.delta)
+    if budget is not None:
+        check_budget(algorithm, graph, steps, site.file.peer, privacy, budget)
     identity = Identity.load(site.folder / site.file.identity)
     if book.entry(site.file.peer).fingerprint != identity.fingerprint():
         raise ConfigError(f"the address book lists another certificate for peer {site.file.peer}; compare fingerprints")
+    wait_for = _wanted(site, graph, steps)
     site.state.mkdir(parents=True, exist_ok=True)
     run = agreed_id(book, agreed)
     journal = Journal.open(site.state / "journal.db", run, {
@@ -136,7 +151,6 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         "dice": "cryptographic" if rehearse is None else f"rehearsal {rehearse}",
     })  # fmt: skip
     dice: Dice = Secure(journal.secret()) if rehearse is None else Replay(rehearse)
-    budget = None if site.file.budget is None else Budget(site.file.budget.epsilon, site.file.budget.delta)
     ledger = Ledger(graph.n)
     noise: Dice = dice
     if rehearse is not None:  # nobody here knows all records: the noise follows from what was agreed on alone
@@ -147,8 +161,21 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     seat = Seat(site.file.peer, algorithm, graph, door, dice, steps, algorithm.prepare(graph, steps), Faults.none(),
                 calls.time, calls.b, None, site.file.timeout, public)  # fmt: skip
     host = Host(identity, book, run, peer_machine(seat), journal, ledger,
-                Settings(site.file.timeout, site.file.pace, horizon))  # fmt: skip
+                Settings(site.file.timeout, site.file.pace, horizon, wait_for=wait_for,
+                         start_timeout=site.file.start_timeout))  # fmt: skip
     return Participant(host, task, privacy, budget, site, rehearse is not None)
+
+
+def _wanted(site: Site, graph: Graph | GraphSequence, steps: int) -> int | None:
+    """How many neighbors must be connected before anything is released; None for all."""
+    wanted = site.file.wait_for
+    if isinstance(wanted, str):
+        return None
+    most = len(first_neighbors(graph, site.file.peer, steps))
+    if wanted > most:
+        raise ConfigError(f"wait_for = {wanted}, but peer {site.file.peer} has {most} neighbors in {graph.name}; ask"
+                          f' for that many at most, or for "all"')  # fmt: skip
+    return wanted
 
 
 def _calls(algorithm: Any, graph: Any, steps: int, dice: Dice, me: int) -> tuple[Meetings, float | None]:

@@ -22,12 +22,14 @@ from bruit.sites.site import Site, read_site
 STALE = 3.0  # seconds after which a peer that runs would have told something new
 LARGEST = 2**20  # bytes of a status or report
 TOLD = ("step", "steps", "done", "neighbors", "connected", "sent", "meetings", "bytes_sent", "bytes_received",
-        "refused", "missed", "delta")  # fmt: skip
-AT_THE_END = ("metrics", "silent_releases", "left_over", "run")
+        "refused", "missed", "delta", "met", "waiting_for", "unconfirmed", "skipped", "missing",
+        "left_out")  # fmt: skip
+AT_THE_END = ("metrics", "silent_releases", "left_over", "run", "problems", "notes")
 
 
 def operator_view(site_toml: str | Path) -> dict[str, Any]:
-    """One peer as its operator sees it; `state` is waiting (nothing told yet), running, quiet, stopped or done."""
+    """One peer as its operator sees it; `state` is waiting (nothing told yet), gathering (its neighbors are not there),
+    running, quiet, stopped, failed (it gave up, or went otherwise than asked) or done."""
     site = read_site(site_toml)
     book = AddressBook.read(site.folder / site.file.book)
     me = site.file.peer
@@ -44,7 +46,8 @@ def operator_view(site_toml: str | Path) -> dict[str, Any]:
     shown |= {key: told.get(key) for key in (*TOLD, *(AT_THE_END if told is report else ()))}
     epsilon, budget = _number(told.get("epsilon")), _number(told.get("budget"))
     left = None if budget is None or epsilon is None else max(0.0, budget - epsilon)
-    return {**shown, "epsilon": epsilon, "budget": budget, "budget_left": left}
+    return {**shown, "epsilon": epsilon, "epsilon_received": _number(told.get("epsilon_received")), "budget": budget,
+            "budget_left": left}  # fmt: skip
 
 
 def _read(path: Path) -> tuple[dict[str, Any] | None, float | None]:
@@ -71,11 +74,15 @@ def _later(site: Site) -> bool:
 def _state(status: Any, report: Any, told: Any, age: float | None) -> str:
     if told is None:
         return "waiting"
+    if told is report and told.get("problems"):
+        return "failed"
     if told.get("done"):
         return "done"
     if told is report:
         return "stopped"
-    return "running" if age is not None and age < STALE else "quiet"
+    if age is None or age >= STALE:
+        return "quiet"
+    return "gathering" if told.get("waiting") else "running"
 
 
 def _number(value: Any) -> float | None:

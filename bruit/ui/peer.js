@@ -4,12 +4,14 @@ import { ask, byId, element, number } from "/assets/server.js";
 
 const STATES = {
   waiting: "This peer has told nothing yet: start it with `bruit peer run`.",
+  gathering: "This peer waits for its neighbors; nothing is released before they are there.",
   running: "This peer is running.",
   quiet: "This peer has not told anything for a while: it does not run, or hangs.",
   stopped: "This peer was stopped before the end; start it again and it goes on.",
+  failed: "This peer has ended, and not as asked:",
   done: "The experiment has ended for this peer.",
 };
-const NAMES = { sent: "messages sent", meetings: "meetings", bytes_sent: "bytes sent", bytes_received: "bytes received",
+const NAMES = { sent: "messages sent", unconfirmed: "messages nobody confirmed", skipped: "calls of its clock that did not happen", meetings: "meetings", bytes_sent: "bytes sent", bytes_received: "bytes received",
   missed: "went on without somebody", left_over: "of these never made up for", silent_releases: "releases of noise alone", run: "run" };
 
 function put(target, text) { if (target.textContent !== text) target.textContent = text; }
@@ -36,7 +38,7 @@ async function look() {
     const found = await ask("/api/peer");
     put(byId("wrong"), "");
     put(byId("who"), `Peer ${found.peer}: ${found.name}`);
-    put(byId("state"), STATES[found.state] || found.state);
+    put(byId("state"), [STATES[found.state] || found.state, ...(found.problems || [])].join(" "));
     byId("others").replaceChildren(...found.others.map((one) => element("li", {}, `peer ${one.peer}: ${one.name}`)));
     if (found.step !== undefined) {
       byId("progress").hidden = false;
@@ -44,6 +46,7 @@ async function look() {
       byId("progress").value = found.step;
       put(byId("progress-told"), `step ${found.step} of ${found.steps}`);
       put(byId("connected"), found.state === "running" ? `${found.connected} of ${found.neighbors} neighbors are connected.`
+        : found.state === "gathering" ? `${found.connected} of ${found.neighbors} neighbors are connected; waiting for ${(found.waiting_for || []).join(", ") || "peers further away"}.`
         : found.state === "quiet" ? `${found.neighbors} neighbors; ${found.connected} were connected when it last told.`
           : `${found.neighbors} neighbors; it does not run, so nobody is connected.`);
       tiles(found);

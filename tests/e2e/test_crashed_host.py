@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bruit.network.gathering import HOPS
 from bruit.network.recalling import recall
 from bruit.privacy.events import Mask, from_json
 from bruit.protocols.codec import Conversation, Frame, decode, encode
@@ -93,7 +94,7 @@ class Neighbors:
 class DirectLine:
     """In place of a line: what the outbox holds reaches the neighbor at once, and its answers come back."""
 
-    connected, said_bye, refused, sent_bytes = True, False, 0, 0
+    connected, said_bye, refused, sent_bytes, level = True, False, 0, 0, HOPS
 
     def __init__(self, host, around, peer, chance):
         self.host, self.around, self.peer, self.chance = host, around, peer, chance

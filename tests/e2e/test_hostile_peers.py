@@ -28,7 +28,7 @@ REFUSED = grpc.StatusCode.INVALID_ARGUMENT
 @pytest.fixture
 def network(tmp_path):
     """A path of four peers; peer 3, at its end, is hostile and says nothing right."""
-    sites = found_small(tmp_path, TEXT, peers=4, timeout=0.8)
+    sites = found_small(tmp_path, TEXT, peers=4, timeout=0.8, lines="wait_for = 1\n")
     chosen = [participant(read_site(site), SEED) for site in sites[:3]]
     evil = Identity.load(sites[3].parent)
     yield chosen, evil
@@ -140,7 +140,7 @@ def test_old_tls_is_refused_with_a_sentence(network, tmp_path):
 
 def test_a_swapped_server_certificate_is_told_to_the_operator(tmp_path, caplog):
     """Peer 1 listens with an identity of its own making: peer 0 says so, goes on, and ends."""
-    sites = found_small(tmp_path, TEXT.replace("path:4", "path:2"), peers=2, timeout=1.0)
+    sites = found_small(tmp_path, TEXT.replace("path:4", "path:2"), peers=2, timeout=1.0, lines="wait_for = 0\n")
     chosen = [participant(read_site(site), SEED) for site in sites]
     chosen[1].host.ears.identity = Identity.create("peer-1")
 

@@ -124,17 +124,36 @@ def test_run_says_what_is_wrong(bruit, agreed):
 
 def test_a_peer_alone_runs_to_its_end(bruit, agreed):
     bruit("network", "init", "--peers", 3, "--experiment", agreed, "--out", "net", "--timeout", 0.2)
+    with open("net/peer-0/site.toml", "a") as site:
+        site.write("wait_for = 0\n")
     said = bruit("peer", "run", "net/peer-0/site.toml", "--rehearse", 3, "--json")
-    assert said.code == 0
+    assert said.code == 1  # the answer is no: nobody was met
     assert said.json["step"] == said.json["steps"] == 4
     assert said.json["missed"] == 8
+    assert (said.json["sent"], said.json["unconfirmed"], said.json["met"]) == (0, 8, 0)
     again = bruit("peer", "run", "net/peer-0/site.toml", "--rehearse", 3)
-    assert again.code == 0
+    assert again.code == 1
+    assert "met nobody: not a word came from peer-1, peer-2" in again.out
     assert "the noise protects nothing" in again.out
     assert "peer 0: 4 of 4 steps" in again.out
     assert "rehearsed, nothing is protected: epsilon would be" in again.out
     assert said.json["rehearsal"] is True
     one_sentence(bruit("peer", "run", "net/peer-0/site.toml"), "the dice changed since this run began")
+
+
+def test_a_peer_that_waits_in_vain_gives_up_with_one_sentence(bruit, agreed):
+    bruit("network", "init", "--peers", 3, "--experiment", agreed, "--out", "net")
+    with open("net/peer-0/site.toml", "a") as site:
+        site.write("start_timeout = 0.3\n")
+    said = bruit("peer", "run", "net/peer-0/site.toml")
+    assert said.code == 1
+    assert said.out.strip() == (
+        "peer 0: gave up after 0.3 s of waiting for peer-1, peer-2 (0 of 2 connected); wait_for asks for 2; nothing was"
+        " released and nothing was spent; report in net/peer-0/state"
+    )
+    told = bruit("peer", "run", "net/peer-0/site.toml", "--json")
+    assert told.code == 1
+    assert (told.json["epsilon"], told.json["sent"], told.json["step"]) == (0.0, 0, 0)
 
 
 def test_a_small_demonstration(bruit, agreed):

@@ -47,7 +47,7 @@ def test_a_stopped_and_a_killed_peer_go_on_where_they_were(village):
     patient = village("ring:4", 4, 400)
     patient.start()
     patient.wait_for_step(1, 20)
-    assert patient.signal(1, signal.SIGTERM).wait(DEADLINE) == 3  # stopped, to go on later
+    assert patient.signal(1, signal.SIGTERM).wait(DEADLINE) == 130  # stopped, to go on later
     stopped_at = read_json(patient.sites[1].parent / "state" / "report.json")["step"]
     assert 20 <= stopped_at < 400
     patient.kill(2)
@@ -75,9 +75,10 @@ def test_two_of_eight_killed_at_random_points_again_and_again(village, seed):
 
 
 def test_one_that_never_comes_stops_nobody(village):
-    busy = village("ring:4", 4, 30, algorithm="averaging", timeout=1.5)
+    busy = village("ring:4", 4, 30, algorithm="averaging", timeout=8.0, lines="wait_for = 1\n")
     busy.start(0, 1, 2)
-    reports, models = busy.finish(0, 1, 2)
+    reports, models = busy.finish(0, 1, 2)  # code 0: one of two neighbors was planned to be missing
+    assert [report["missing"] for report in reports] == [["peer-3"], [], ["peer-3"]]
     began = village_values(busy)[:3]
     assert np.allclose(models.mean(axis=0), began.mean(axis=0), atol=0.01)  # dithers of 2^-10 of the noise move it
     assert np.ptp(models, axis=0).max() < 0.05
@@ -93,7 +94,7 @@ def test_meetings_and_walks_survive_a_kill_and_a_restart(village, algorithm, ste
     until(lambda: busy.status(2).get("meetings", 0) >= 3, "three meetings of peer 2")
     busy.kill(2)
     busy.start(2)
-    reports, _ = busy.finish()
+    reports, _ = busy.finish(codes=(0, 1))
     assert all(report["done"] for report in reports)
     if algorithm == "walk-sgd":
         clocks = sorted(line.clock for peer in range(5) for line in busy.spends(peer))
@@ -107,7 +108,8 @@ def test_a_walk_outlives_a_peer_that_never_comes_back(village):
     busy.start()
     until(lambda: busy.status(2).get("meetings", 0) >= 3, "three meetings of peer 2")
     busy.kill(2)
-    reports, _ = busy.finish(0, 1, 3)
+    reports, _ = busy.finish(0, 1, 3, codes=(0, 1))
+    assert any("missed peer-2" in problem for report in reports for problem in report["problems"])
     assert all(report["done"] for report in reports)
     clocks = {line.clock for peer in range(4) for line in busy.spends(peer)}
     assert clocks == set(range(150))
@@ -135,5 +137,5 @@ def test_a_second_process_of_the_same_peer_is_one_sentence(village):
     assert busy.processes[0].wait(DEADLINE) == 2
     assert "is in use by another process" in busy.log(0)
     first.send_signal(signal.SIGTERM)
-    assert first.wait(DEADLINE) == 3
+    assert first.wait(DEADLINE) == 130
     assert os.path.exists(busy.sites[0].parent / "state" / "report.json")

@@ -210,11 +210,12 @@ def test_a_home_has_no_task_and_who_reaches_around_is_found():
 
 def test_every_question_of_a_door_is_listed():
     asked = {name for name in vars(Door) if not name.startswith("_")}
-    assert asked - {"with_ledger", "keep_other", "watch"} == QUESTIONS | NUMBERS
+    assert asked - {"with_ledger", "keep_other", "watch", "left_out"} == QUESTIONS | NUMBERS
     home = Home(TaskDoor(small_task(3), NOISE, Replay(0), Ledger(3)), np.arange(3), *[np.zeros(3, int)] * 2,
                 np.zeros(3, bool), None, None)  # fmt: skip
     assert isinstance(home.doorway, Doorway)
-    for name in ("task", "dice", "ledger", "mechanism", "models", "budget", "with_ledger", "keep_other", "watch"):
+    for name in ("task", "dice", "ledger", "mechanism", "models", "budget", "with_ledger", "keep_other", "watch",
+                 "left_out"):  # fmt: skip
         with pytest.raises(AttributeError, match=f"a home has no '{name}'"):
             getattr(home._door, name)
 

@@ -23,11 +23,14 @@ sigma = 1.5
 """
 
 
-def found_small(folder, text=MEAN, peers=3, timeout=20.0, pace=0.05):
-    """The site files of a small network."""
+def found_small(folder, text=MEAN, peers=3, timeout=20.0, pace=0.05, lines=""):
+    """The site files of a small network; `lines` are added to each of them."""
     folder.mkdir(exist_ok=True)
     (folder / "agreed.toml").write_text(text)
-    return found(str(folder / "agreed.toml"), peers, None, folder / "network", timeout=timeout, pace=pace)
+    sites = found(str(folder / "agreed.toml"), peers, None, folder / "network", timeout=timeout, pace=pace)
+    for site in sites:
+        site.write_text(site.read_text() + lines)
+    return sites
 
 
 def live_together(sites, rehearse=None, change=lambda one: None):

@@ -1,19 +1,29 @@
 """The budget law at a live peer: two releases of six are allowed; then the full noise goes on, and no data."""
 
 import logging
+import math
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bruit.algorithms.home import Address, OnGrid
+import bruit as br
+from bruit.algorithms.home import Address, LeftOut, OnGrid, TaskDoor
+from bruit.entrance import check_budget
+from bruit.errors import ConfigError
 from bruit.mechanisms import Gaussian
+from bruit.network.recalling import recall
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.events import GaussianEvent, Mask, from_json
+from bruit.privacy.ledger import Budget, Ledger
 from bruit.protocols.codec import Conversation, decode
+from bruit.randomness import Replay
+from bruit.sites.running import last_line
 from bruit.sites.site import participant, read_site
+from bruit.testing import small_task
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_network import MEAN, found_small, live_together
@@ -100,3 +110,110 @@ def test_masks_of_an_algorithm_are_no_silent_releases(tmp_path):
     sites[0].write_text(sites[0].read_text() + "[budget]\nepsilon = 50.0\n")
     _, reports = live_together(sites, SEED)
     assert [report["silent_releases"] for report in reports] == [0, 0, 0]
+
+
+# sums of a token, where some hops add a value and no noise
+
+RING = MEAN.replace('"gossip-sgd"', '"ring-sum"').replace("steps = 6", "steps = 9")  # three times around
+SHARED = RING.replace('name = "ring-sum"', 'name = "ring-sum"\nnoise = "shared"')
+
+
+def with_budget(site, epsilon):
+    site.write_text(site.read_text() + f"[budget]\nepsilon = {epsilon!r}\n")
+
+
+def test_a_budget_that_no_release_without_noise_can_keep_is_refused_beforehand(tmp_path):
+    """At quiet hops ring-sum adds the value as it is: against everybody together that costs infinitely much."""
+    sites = found_small(tmp_path, RING)
+    for peer, quiet in ((0, "1 hop"), (1, "2 hops"), (2, "1 hop")):  # noise is at even hops
+        with_budget(sites[peer], 50.0)
+        why = rf"what peer {peer} would release: at {quiet} its value .* noise = \"shared\""
+        with pytest.raises(ConfigError, match=why):
+            participant(read_site(sites[peer]))
+        assert not (sites[peer].parent / "state").exists()
+
+
+def test_a_peer_whose_hops_all_carry_noise_may_have_a_budget(tmp_path):
+    sites = found_small(tmp_path, RING.replace("steps = 9", "steps = 3"))
+    with_budget(sites[0], 50.0)
+    participant(read_site(sites[0])).host.journal.close()
+
+
+def test_a_budget_without_noise_or_below_one_release_is_refused(tmp_path):
+    sites = found_small(tmp_path, MEAN.partition("[privacy]")[0])
+    with_budget(sites[0], 50.0)
+    with pytest.raises(ConfigError, match="allows nothing here, because the experiment adds no noise"):
+        participant(read_site(sites[0]))
+    (other, *_) = found_small(tmp_path / "other")
+    with_budget(other, 1.0)
+    with pytest.raises(ConfigError, match=r"allows no release at all, since a single one costs epsilon 6\.8"):
+        participant(read_site(other))
+
+
+def test_noise_of_the_server_keeps_no_budget_of_a_peer():
+    graph, noise = br.graphs.star(4), Gaussian(clip=1.0, sigma=1.0)
+    for where, refused in (("server", True), ("peers", False)):
+        algorithm = br.FederatedADMM(noise=where)
+        if refused:
+            with pytest.raises(ConfigError, match="the server adds all of the noise"):
+                check_budget(algorithm, graph, 8, 1, noise, Budget(99.0))
+        else:
+            check_budget(algorithm, graph, 8, 1, noise, Budget(99.0))
+
+
+def test_with_a_budget_that_suffices_the_sum_is_the_same(tmp_path):
+    """The whole sum: no hop counts as infinite and adds nothing."""
+    models = []
+    for name, epsilon in (("free", None), ("rich", 1000.0)):
+        sites = found_small(tmp_path / name, SHARED)
+        for site in sites if epsilon else ():
+            with_budget(site, epsilon)
+        people, reports = live_together(sites, SEED)
+        models.append(np.concatenate([one.host.machine.state.token for one in people]))
+        assert [report["silent_releases"] for report in reports] == [0, 0, 0]
+    assert np.array_equal(*models)
+
+
+def test_a_contribution_that_the_budget_leaves_out_is_told_with_its_hop(tmp_path):
+    sites = found_small(tmp_path, SHARED)
+    one, two = (compose_epsilon([(Gaussian(clip=1.0, sigma=1.5 / math.sqrt(2)).event(), count)], 1e-6)
+                for count in (1, 2))  # fmt: skip
+    with_budget(sites[1], (one + two) / 2)
+    people, reports = live_together(sites, SEED)
+    assert reports[1]["contributions_left_out"] == [[2, 4], [3, 7]]  # peer 1 is visited at hops 1, 4 and 7
+    assert reports[1]["left_out"] == 2
+    assert reports[1]["notes"] == ["2 contributions of hop 4, 7 left out: budget"]
+    assert "2 contributions of hop 4, 7 left out: budget" in last_line(people[1])
+    assert reports[1]["problems"] == []  # as its operator asked
+    assert reports[0]["left_out"] == reports[2]["left_out"] == 0
+    masks = [event for event in people[1].host.ledger.events if isinstance(event, Mask)]
+    assert [event.sigma for event in masks] == [pytest.approx(1.5 / np.sqrt(2))]  # the share that this hop owes
+
+
+def test_a_door_with_a_budget_never_opens_for_what_has_no_noise():
+    door = TaskDoor(small_task(3), NOISE, Replay(0), Ledger(3), budget=Budget(100.0))
+    at = Address(*(np.array([k]) for k in (1, 4, 7)), 0)
+    assert not door.value_with(at, np.zeros(1)).any()
+    assert door.left_out == [LeftOut(4, 7)]
+    bare = TaskDoor(small_task(3), None, Replay(0), Ledger(3), budget=Budget(100.0))
+    assert not bare.value(at).any()
+    assert not bare.ledger.has_exact()
+    assert len(bare.left_out) == 1
+
+
+def test_what_was_left_out_survives_a_restart_from_a_snapshot(tmp_path):
+    sites = found_small(tmp_path, MEAN.replace("steps = 6", "steps = 40"))
+    with_budget(sites[0], 9.0)
+
+    def often(one):
+        one.host.settings = replace(one.host.settings, kept=1500)
+        one.host.enough = 1500
+
+    people, _ = live_together(sites, SEED, often)
+    again = participant(read_site(sites[0]), SEED)
+    again.host._line = lambda peer: None
+    recall(again.host)
+    assert again.host.journal.latest_snapshot() is not None
+    again.host.journal.close()
+    assert list(again.host.left_out) == list(people[0].host.left_out)
+    assert len(again.host.left_out) == 39
