@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,34 +16,45 @@ from bruit.attacks_cli import attack_app
 from bruit.audit_cli import audit
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.gopa_cli import gopa_app
+from bruit.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, Commands
 from bruit.ldp_cli import ldp_app
 from bruit.peers_cli import network_app, peer_app
 from bruit.planning_cli import plan
 from bruit.privacy.guarantee import Status
 from bruit.statistics_cli import auc, mean
-from bruit.terminal import Delta, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say
+from bruit.terminal import Delta, Json, Published, Quiet, Seed, Set, Ticker, emit_json, err, out, program, say
 from bruit.ui_cli import ui
 from bruit.whole_files import check_place, write_whole
 
 app = typer.Typer(
-    help="Decentralized learning among people who do not trust each other with their data.",
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    help="Decentralized learning among people who do not trust each other with their data.", cls=Commands, epilog=BEGIN,
+    no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
 )  # fmt: skip
-app.add_typer(peer_app, name="peer")
-app.add_typer(network_app, name="network")
-app.add_typer(attack_app, name="attack")
-app.command()(plan)
-app.command()(audit)
-app.command()(auc)
-app.command()(mean)
-app.command()(ui)
-app.add_typer(ldp_app, name="ldp")
-app.add_typer(gopa_app, name="gopa")
 
 
-@app.command()
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+        from platform import python_version
+
+        packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+        say(f"bruit {version('bruit')}, Python {python_version()}, {packages}")
+        raise typer.Exit
+
+
+@app.callback()
+def bruit(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """What all commands share."""
+
+
+@app.command(rich_help_panel=RUNS)
 def run(
     experiment: Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")],
+    set_: Set = [],  # noqa: B006
     seed: Seed = None,
     engine: Annotated[str | None, typer.Option(help="bulk or events, instead of the file's.")] = None,
     output: Annotated[Path | None, typer.Option("--out", help="Run folder to write.")] = None,
@@ -61,13 +72,11 @@ def run(
     """
     from bruit import report
     from bruit.build import build
-    from bruit.config import from_dict, read
+    from bruit.config import read
+    from bruit.settings import change
 
-    file, text = read(experiment)
-    changes: dict[str, Any] = {} if seed is None else {"seed": seed}
-    if engine is not None:
-        changes["engine"] = {**file.engine.model_dump(), "name": engine}
-    file = from_dict({**file.model_dump(), **changes}, where="the command line")
+    given = [*set_, *([] if seed is None else [f"seed={seed}"]), *([] if engine is None else [f"engine.name={engine}"])]
+    file, text, changes = change(read(experiment)[1], given, experiment)
     target = output if output is not None else Path("runs") / f"{Path(experiment).stem}-seed{file.seed}.run"
     if target.exists() and output is not None and not force:
         raise ConfigError(f"{target} exists; choose another --out or add --force")
@@ -78,8 +87,10 @@ def run(
         summary = result.summary(delta, progress=ticker)
     result.save(target, overwrite=force or output is None)
     if as_json:
-        emit_json({**report.as_json(result, summary), "folder": str(target)})
+        emit_json({**report.as_json(result, summary), "folder": str(target), "changed": list(changes)})
         return
+    if changes and not quiet:
+        say(f"changed: {'; '.join(changes)}")
     report.show(out, result, summary)
     if not quiet:
         if result.privacy is not None:
@@ -87,11 +98,12 @@ def run(
         say(f"\nsaved in {target}; try next:\n  {program()} epsilon {target} --of 0 --seen-by {result.n - 1}")
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def sweep(
     experiment: Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")],
     vary: Annotated[list[str], typer.Option(help="key=value,value,...; give it several times for a grid.")] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds per setting.")] = 1,
+    set_: Set = [],  # noqa: B006
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time, each on its own core.")] = 1,
     delta: Delta = 1e-6,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
@@ -108,7 +120,7 @@ def sweep(
     if output is not None:
         check_place(output)
     with Ticker(quiet or as_json, "sweeping") as ticker:
-        rows = run_sweep(experiment, vary, seeds, delta, ticker, jobs)
+        rows = run_sweep(experiment, vary, seeds, delta, ticker, jobs, set_)
     if output is not None:
         to_csv(rows, output)
     if as_json:
@@ -117,7 +129,7 @@ def sweep(
         out.print(to_table(rows))
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def replay(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     quiet: Quiet = False,
@@ -144,12 +156,12 @@ def replay(
         say(f"agrees: estimates differ by at most {found.difference:.3g}, {found.lines} ledger lines are equal")
 
 
-@app.command()
+@app.command(rich_help_panel=ASK)
 def epsilon(
     folder: Annotated[Path | None, typer.Argument(help="A run folder; or describe a protocol with options.")] = None,
     graph: Annotated[str | None, typer.Option(help="A graph, e.g. torus:16x16.")] = None,
     algorithm: Annotated[str, typer.Option(help="An algorithm or preset of `bruit list algorithms`.")] = "averaging",
-    set_: Annotated[list[str], typer.Option("--set", help="A parameter of the algorithm, key=value.")] = [],  # noqa: B006
+    set_: Set = [],  # noqa: B006
     steps: Annotated[int | None, typer.Option(help="Rounds, hops or units of time.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
     sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
@@ -197,7 +209,7 @@ def epsilon(
         say(f"\nthe worst pair:\n{reason}")
 
 
-@app.command()
+@app.command(rich_help_panel=ASK)
 def graph(
     name: Annotated[str, typer.Argument(help="A graph string, e.g. er:1000,c=2.")],
     as_json: Json = False,
@@ -216,7 +228,7 @@ def graph(
         say(f"{key:>28}  {fact_text(value)}")
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=ASK)
 def list_(
     what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks ...")] = "algorithms",
     as_json: Json = False,
@@ -236,7 +248,7 @@ def list_(
         say(f"{key:<{width}}  {text}")
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def show(
     folders: Annotated[list[Path], typer.Argument(help="A run folder; with --html several, or CSV files of sweeps.")],
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page instead.")] = None,
@@ -274,7 +286,7 @@ def show(
         show_pictures(out, result)
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def init(
     path: Annotated[Path, typer.Argument(help="The TOML file to write.")] = Path("experiment.toml"),
     template: Annotated[str, typer.Option(help="Which bundled experiment to start from.")] = "breast-cancer",
@@ -300,12 +312,24 @@ def init(
         say(f"wrote {path}; try next:\n  {program()} run {path}")
 
 
+app.command(rich_help_panel=RUNS)(ui)
+app.command(rich_help_panel=ASK)(plan)
+app.command(rich_help_panel=ATTACK)(audit)
+app.add_typer(attack_app, name="attack", cls=Commands, rich_help_panel=ATTACK)
+app.add_typer(network_app, name="network", cls=Commands, rich_help_panel=REAL)
+app.add_typer(peer_app, name="peer", cls=Commands, rich_help_panel=REAL)
+app.command(rich_help_panel=TABLES)(auc)
+app.command(rich_help_panel=TABLES)(mean)
+app.add_typer(ldp_app, name="ldp", cls=Commands, rich_help_panel=TABLES)
+app.add_typer(gopa_app, name="gopa", cls=Commands, rich_help_panel=TABLES)
+
+
 def main() -> None:
     """Entry point: errors of bruit become one sentence and an exit code."""
     if not out.is_terminal:
         out.width = 200  # a pipe has no edge: tables are not cut at the width of a terminal
     try:
-        app()
+        app(prog_name="bruit")
     except ConformanceError as error:
         err.print(f"disagreement: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)

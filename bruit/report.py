@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from bruit.communication import communication
 from bruit.expected import Expectation, expected
@@ -45,7 +46,7 @@ def scores_table(run: Run) -> Table | None:
     for key, text in REFERENCES.items():
         if key == "alone" and key in run.references:
             table.add_row(text, f"{run.references[key]:.4f}")
-    table.add_row("[bold]together, with bruit[/bold]", f"[bold]{run.metrics.last(name):.4f}[/bold]")
+    table.add_row("together, with bruit", f"{run.metrics.last(name):.4f}", style="bold")
     if "central" in run.references:
         table.add_row(REFERENCES["central"], f"{run.references['central']:.4f}")
     return table
@@ -66,13 +67,18 @@ def privacy_table(summary: Summary) -> Table:
     return table
 
 
-def privacy_notes(summary: Summary) -> str:
+def privacy_notes(summary: Summary) -> Text:
     """Status, theorem and hypotheses."""
     word, _, more = status_words(summary.status).partition(": ")
     lines = [f"[bold]{word}[/bold]{more and ', ' + more}: {escape(summary.theorem)} ({escape(summary.spec)})"]
     lines += [f"  {escape(str(hypothesis))}" for hypothesis in summary.hypotheses]
     lines += [f"  [yellow]{escape(reason)}[/yellow]" for reason in summary.refused]
-    return "\n".join(lines)
+    return styled(lines)
+
+
+def styled(lines: list[str]) -> Text:
+    """Lines with styles in brackets and everything else escaped; consoles themselves read no markup and no emojis."""
+    return Text.from_markup("\n".join(lines), emoji=False)
 
 
 def public_facts(run: Run) -> list[dict[str, str]]:
@@ -88,11 +94,11 @@ def public_facts(run: Run) -> list[dict[str, str]]:
     return sorted(facts, key=lambda fact: list(SOURCES).index(fact["from"]))
 
 
-def public_notes(run: Run) -> str:
+def public_notes(run: Run) -> Text:
     """The facts in words, those that are read off private rows first: no epsilon covers them."""
     lines = ["[bold]known besides the messages, and covered by no epsilon[/bold]"]
     lines += [f"  {SOURCES[fact['from']]}: {escape(fact['fact'])}" for fact in public_facts(run)]
-    return "\n".join(lines)
+    return styled(lines)
 
 
 def traffic(run: Run) -> str:
@@ -104,17 +110,17 @@ def traffic(run: Run) -> str:
 
 def show(console: Console, run: Run, summary: Summary) -> None:
     """The whole story on one screen."""
-    console.print(Panel(escape(headline(run)), title="bruit", title_align="left", expand=False))
+    console.print(Panel(Text(headline(run)), title="bruit", title_align="left", expand=False))
     scores = scores_table(run)
     if scores is not None:
         console.print(scores)
-    console.print(traffic(run), highlight=False)
+    console.print(Text(traffic(run)))
     console.print(privacy_table(summary))
     console.print(privacy_notes(summary))
     if public_facts(run):
-        console.print(public_notes(run), highlight=False)
+        console.print(public_notes(run))
     for sentence in beside(run):
-        console.print(escape(sentence), highlight=False)
+        console.print(Text(sentence))
 
 
 def beside(run: Run) -> list[str]:

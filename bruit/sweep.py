@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -19,6 +19,7 @@ from bruit.build import build
 from bruit.config import from_dict, read
 from bruit.errors import ConfigError
 from bruit.repeating import check_workers
+from bruit.settings import change, read_value, with_key
 from bruit.whole_files import write_whole
 
 _Task = tuple[dict[str, Any], dict[str, Any], str, float]  # what was varied, the experiment, its name, delta
@@ -31,40 +32,29 @@ def parse_vary(texts: list[str]) -> list[tuple[str, list[Any]]]:
         key, sign, values = text.partition("=")
         if not sign or not values:
             raise ConfigError(f"--vary {text!r} is not of the form key=value,value,...")
-        found.append((key.strip(), [_value(part) for part in values.split(",")]))
+        found.append((key.strip(), [read_value(part) for part in values.split(",")]))
     return found
 
 
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def _with(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
-    head, _, rest = key.partition(".")
-    if not rest:
-        return {**content, head: value}
-    inner = content.get(head)
-    return {**content, head: _with(inner if isinstance(inner, dict) else {}, rest, value)}
-
-
 def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
-          progress: Callable[[int, int], None] | None = None, jobs: int = 1) -> list[dict[str, Any]]:  # fmt: skip
+          progress: Callable[[int, int], None] | None = None, jobs: int = 1,
+          settings: Sequence[str] = ()) -> list[dict[str, Any]]:  # fmt: skip
     """All runs, in order; every row names its setting, seed, final metrics and epsilons. `jobs` run at the same time.
 
     More than one job takes processes, each of which imports bruit once: a script that sweeps so needs the usual
-    `if __name__ == "__main__":`.
+    `if __name__ == "__main__":`. `settings` hold for all runs, as `bruit run --set` takes them.
     """
     _, text = read(experiment)
-    content, grid = tomllib.loads(text), parse_vary(vary)
+    content, grid = tomllib.loads(change(text, settings, experiment).text), parse_vary(vary)
+    both = [key for key, _ in grid if any(text.partition("=")[0].strip() == key for text in settings)]
+    if both:
+        raise ConfigError(f"{both[0]} is set and varied; keep --set or --vary")
     combinations = list(itertools.product(*(values for _, values in grid)))
     tasks = []
     for values, seed in itertools.product(combinations, range(seeds)):
         changed = {**content, "seed": int(content.get("seed", 0)) + seed}
         for (key, _), value in zip(grid, values, strict=True):
-            changed = _with(changed, key, value)
+            changed = with_key(changed, key, value)
         named = {key: value for (key, _), value in zip(grid, values, strict=True)}
         tasks.append((named, changed, experiment, delta))
     rows = []

@@ -11,11 +11,15 @@ from rich.console import Console
 
 from bruit.whole_files import to_json
 
-out, err = Console(), Console(stderr=True)
+# Names of graphs, files and people are printed as they are: `complete:100:` is no emoji, and `[/bold]` no markup.
+out, err = Console(markup=False, emoji=False), Console(stderr=True, markup=False, emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the experiment, e.g. algorithm.rate=2; again for more.")
+]
 Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
 Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]
 
@@ -57,14 +61,18 @@ def progress_bar(quiet: bool) -> Any:
 
 
 def program() -> str:
-    """How this shell calls bruit: by its name if that is on the path, else by the file that was started."""
+    """How this shell calls bruit: by its name if that is on the path, else by the file or module that was started."""
     import os
     import shutil
 
     started = Path(sys.argv[0])
-    if shutil.which("bruit") is not None or started.name != "bruit":
+    if shutil.which("bruit") is not None or started.name not in ("bruit", "__main__.py"):
         return "bruit"
-    return os.path.relpath(started)
+    if started.name == "bruit":
+        return os.path.relpath(started)
+    python = Path(sys.executable)
+    named = shutil.which(python.name)
+    return f"{python.name if named is not None and Path(named) == python else python} -m bruit"
 
 
 class Ticker:

@@ -152,7 +152,7 @@ def test_epsilon_published_is_labelled(bruit):
 @pytest.mark.parametrize("preset", ["muffliato", "randomized-muffliato"])
 def test_a_preset_chooses_its_horizon(bruit, preset):
     said = bruit("epsilon", "--graph", "ring:6", "--algorithm", preset, "--sigma", 1, "--of", 3, "--seen-by", 0,
-                 "--set", "spread=0.5", "--json")
+                 "--set", "algorithm.spread=0.5", "--json")
     assert said.code == 0
     assert 0 <= said.json["loss"] <= 1
 
