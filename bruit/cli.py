@@ -22,7 +22,26 @@ from bruit.peers_cli import network_app, peer_app
 from bruit.planning_cli import plan
 from bruit.privacy.guarantee import Status
 from bruit.statistics_cli import auc, mean
-from bruit.terminal import Delta, Json, Published, Quiet, Seed, Set, Ticker, emit_json, err, out, program, say
+from bruit.terminal import (
+    Delta,
+    Dim,
+    Force,
+    GraphName,
+    Json,
+    Published,
+    Quiet,
+    Seed,
+    Sensitivity,
+    Set,
+    Sigma,
+    Steps,
+    Ticker,
+    emit_json,
+    err,
+    out,
+    program,
+    say,
+)
 from bruit.ui_cli import ui
 from bruit.whole_files import check_place, write_whole
 
@@ -58,7 +77,7 @@ def run(
     seed: Seed = None,
     engine: Annotated[str | None, typer.Option(help="bulk or events, instead of the file's.")] = None,
     output: Annotated[Path | None, typer.Option("--out", help="Run folder to write.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run folder.")] = False,
+    force: Force = False,
     rehearsal: Annotated[
         bool, typer.Option("--rehearsal", help="The noise of peers that run with --rehearse, whatever the records.")
     ] = False,
@@ -159,14 +178,14 @@ def replay(
 @app.command(rich_help_panel=ASK)
 def epsilon(
     folder: Annotated[Path | None, typer.Argument(help="A run folder; or describe a protocol with options.")] = None,
-    graph: Annotated[str | None, typer.Option(help="A graph, e.g. torus:16x16.")] = None,
+    graph: GraphName = None,
     algorithm: Annotated[str, typer.Option(help="An algorithm or preset of `bruit list algorithms`.")] = "averaging",
     set_: Set = [],  # noqa: B006
-    steps: Annotated[int | None, typer.Option(help="Rounds, hops or units of time.")] = None,
-    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
-    sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
+    steps: Steps = None,
+    sigma: Sigma = None,
+    sensitivity: Sensitivity = 1.0,
     smoothness: Annotated[float | None, typer.Option(help="Declare convex losses this smooth (walks).")] = None,
-    dim: Annotated[int, typer.Option(min=1, help="Length of the model: rounding is charged for every number.")] = 1,
+    dim: Dim = 1,
     of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
     seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
     delta: Delta = 1e-6,
@@ -290,7 +309,7 @@ def show(
 def init(
     path: Annotated[Path, typer.Argument(help="The TOML file to write.")] = Path("experiment.toml"),
     template: Annotated[str, typer.Option(help="Which bundled experiment to start from.")] = "breast-cancer",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a commented experiment to start from.

@@ -16,7 +16,14 @@ out, err = Console(markup=False, emoji=False), Console(stderr=True, markup=False
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything that is drawn: the same seed, the same run.")]
+GraphName = Annotated[str | None, typer.Option(help="A graph, e.g. torus:16x16; see `bruit list graphs`.")]
+Steps = Annotated[int | None, typer.Option(help="How long: rounds, hops or units of time.")]
+Sigma = Annotated[float | None, typer.Option(help="Standard deviation of the noise.")]
+Dim = Annotated[int, typer.Option(min=1, help="Numbers in a value or a model.")]
+Sensitivity = Annotated[float, typer.Option(help="Largest L2 change of what one peer releases: twice the clip.")]
+Epsilon = Annotated[float, typer.Option(help="The budget: what may be learned about one peer or user.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 Set = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the experiment, e.g. algorithm.rate=2; again for more.")
 ]

@@ -85,5 +85,5 @@ def _stated(
         "gopa", graph, 1, own, status, theorem, spec, f"{honest} of {question.peers} peers are honest and stay",
         own / math.sqrt(question.peers), False, "perso:GOPA-5: own / sqrt(n)", 2 * degree + 1, question.mu**2 * own**2,
         (noise, cost, "who drops out is rolled back, as long as it has published nothing",
-         "between real peers with `bruit mean --peers`"), rounding,
+         "between real peers with `bruit mean --book`"), rounding,
     )  # fmt: skip
