@@ -9,40 +9,66 @@ import numpy as np
 import typer
 
 from bruit.errors import ConfigError
-from bruit.terminal import Delta, Json, Ticker, emit_json, out, say
+from bruit.terminal import (
+    Delta,
+    Dim,
+    Epsilon,
+    Force,
+    GraphName,
+    Json,
+    Quiet,
+    Sensitivity,
+    Steps,
+    Ticker,
+    emit_json,
+    out,
+    program,
+    say,
+)
+from bruit.whole_files import check_place, write_whole
 
 
 def plan(
-    graph: Annotated[str | None, typer.Option(help="A graph, e.g. complete:2000; left out: chosen for you.")] = None,
+    graph: GraphName = None,
     algorithm: Annotated[str | None, typer.Option(help="A protocol or algorithm; left out: the best one.")] = None,
     peers: Annotated[int | None, typer.Option(help="How many peers, when no graph says it.")] = None,
-    epsilon: Annotated[float, typer.Option(help="What may be learned about one peer.")] = 1.0,
+    epsilon: Epsilon = 1.0,
     delta: Delta = 1e-6,
     protect: Annotated[str, typer.Option(help="worst (every pair) or mean (a summary, no guarantee).")] = "worst",
     caps: Annotated[Path | None, typer.Option(help="CSV of pairs with their own epsilon: of,seen_by,epsilon.")] = None,
     contributions: Annotated[int | None, typer.Option(help="Learning: gradients per peer.")] = None,
     cooldown: Annotated[int, typer.Option(help="Walks: hops a peer rests after contributing.")] = 1,
     colluders: Annotated[int, typer.Option(help="How many observers share what they see.")] = 1,
-    steps: Annotated[int | None, typer.Option(help="Rounds, when not left to the plan.")] = None,
-    dim: Annotated[int, typer.Option(min=1, help="Numbers in a value or a model.")] = 1,
-    sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
+    steps: Steps = None,
+    dim: Dim = 1,
+    sensitivity: Sensitivity = 1.0,
     trust: Annotated[Path | None, typer.Option(help="CSV of unequal trust: find a graph and a noise per peer.")] = None,
-    save: Annotated[Path | None, typer.Option(help="With --trust: write edges and noises to this folder.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the chosen plan.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the experiment that is planned; with --trust, a folder of noises.")
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """The least noise for a budget, the predicted error, the messages, and how the other protocols would do.
 
+    Without a graph one is chosen, with --peers; what follows from the plan cannot be asked for and is refused.
+
     Example: bruit plan --algorithm walk --graph complete:2000 --contributions 12 --epsilon 1 --delta 1e-6
     """
     if trust is not None:
-        given = {"--graph": graph, "--algorithm": algorithm, "--caps": caps, "--contributions": contributions}
+        given = {"--graph": graph, "--algorithm": algorithm, "--caps": caps, "--contributions": contributions,
+                 "--steps": steps, "--protect": None if protect == "worst" else protect,
+                 "--cooldown": None if cooldown == 1 else cooldown, "--colluders": None if colluders == 1 else colluders,
+                 "--dim": None if dim == 1 else dim, "--sensitivity": None if sensitivity == 1 else sensitivity}  # fmt: skip
         named = [name for name, value in given.items() if value is not None]
         if named:
-            raise ConfigError(f"--trust finds graph and noise itself; leave out {', '.join(named)}")
+            raise ConfigError(f"--trust finds graph and noise itself, in units of the sensitivity; leave out"
+                              f" {', '.join(named)}")  # fmt: skip
         _trust(trust, epsilon, delta, peers, save, as_json)
         return
     from bruit.graphs import graph as named_graph
+    from bruit.planning.experiment_file import experiment_text
     from bruit.planning.plan import plan as make_plan
     from bruit.planning.question import Question
     from bruit.planning.trust import read_trust
@@ -55,6 +81,12 @@ def plan(
         raise ConfigError(f"--peers {peers} contradicts the graph {chosen.name} with its {chosen.n} peers")
     if protect not in ("worst", "mean"):
         raise ConfigError(f"--protect is worst or mean, found {protect!r}")
+    if force and save is None:
+        raise ConfigError("--force is about the file of --save; name one, or leave --force out")
+    if save is not None:
+        check_place(save)
+        if save.exists() and not force:
+            raise ConfigError(f"{save} exists; choose another name or add --force")
     learns = contributions is not None or algorithm in ("walk-sgd", "gossip-sgd", "walk")
     question = Question(
         n, epsilon, delta, "learning" if learns else "mean", chosen, steps, protect,  # type: ignore[arg-type]
@@ -63,10 +95,16 @@ def plan(
     )  # fmt: skip
     with Ticker(quiet or as_json, "planning"):
         found = make_plan(question, algorithm)
+        about = found.to_dict()
+    if save is not None:
+        text = experiment_text(found)
+        write_whole(save, lambda file: file.write(text.encode()))
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(about | ({} if save is None else {"written": str(save)}))
         return
-    _show(found.to_dict(), quiet)
+    _show(about, quiet)
+    if save is not None:
+        say(f"wrote {save}; try next:\n  {program()} run {save}")
 
 
 def _up(noise: float) -> str:
@@ -85,6 +123,9 @@ def _show(about: dict[str, Any], quiet: bool) -> None:
     say(f"  {about['claim']}")
     say(f"  by {about['theorem']} ({about['spec']}); trusting: {about['trust']}")
     say(f"  predicted {name}: {most}{error:.4g}  ({about['predicted']['statement']})")
+    if about["verdict"]:
+        say(f"  {about['verdict']}")
+        say(f"  what would help: {'; or '.join(about['would_help'])}")
     say(f"  {about['steps']} steps, {about['messages_per_peer']:g} messages and {about['bytes_per_peer']:g} bytes per"
         " peer")  # fmt: skip
     if about["finite_precision"]:
