@@ -68,7 +68,8 @@ def _parameters(settings: list[str]) -> dict[str, Any]:
     return found
 
 
-def _observers(text: str | None) -> list[int] | str | None:
+def named_observers(text: str | None) -> list[int] | str | None:
+    """What `--seen-by` names: peers, everybody, or nobody."""
     if text is None or text == "everybody":
         return text
     try:
@@ -82,7 +83,7 @@ def ask(subject: Run, of: int | None, seen_by: str | None, delta: float, status:
     """One epsilon when somebody is named, else the summary over all pairs."""
     if of is None and seen_by is None:
         return subject.summary(delta, status, progress)
-    return subject.epsilon(of, _observers(seen_by), delta, status)
+    return subject.epsilon(of, named_observers(seen_by), delta, status)
 
 
 def explain(subject: Run, found: Epsilon | Summary, delta: float, status: Status) -> str:

@@ -190,6 +190,9 @@ def epsilon(
     seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
     delta: Delta = 1e-6,
     published: Published = False,
+    before: Annotated[
+        bool, typer.Option("--before", help="Of a walk: before it goes, over all the ways it may go.")
+    ] = False,
     why: Annotated[bool, typer.Option("--why", help="Explain the worst pair too.")] = False,
     matrix: Annotated[Path | None, typer.Option(help="Write m[u, v] for all pairs to this .npy file.")] = None,
     seed: Seed = 0,
@@ -201,10 +204,13 @@ def epsilon(
     Example: bruit epsilon --graph torus:16x16 --algorithm averaging --steps 20 --sigma 1 --of 5 --seen-by 0
     """
     from bruit.asking import answer_json, answer_text, ask, describe_protocol, explain, write_matrix
+    from bruit.planning_cli import ask_before
     from bruit.privacy.account import Summary
+    from bruit.privacy.guarantee import Epsilon
     from bruit.result import load
 
-    described = graph is not None or sigma is not None or steps is not None or bool(set_)
+    described = graph is not None or sigma is not None or steps is not None or bool(set_) or smoothness is not None
+    described = described or (algorithm, sensitivity, dim, seed) != ("averaging", 1.0, 1, 0)
     if (folder is not None) == described or (folder is None and graph is None):
         raise ConfigError("name either a run folder or a protocol: --graph ... --algorithm ... --steps ... --sigma ...")
     if folder is not None:
@@ -212,13 +218,19 @@ def epsilon(
     else:
         subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0, smoothness,
                                     dim)  # fmt: skip
+    if before and (published or matrix is not None):
+        raise ConfigError("before a walk there is one proven answer, of a pair or of the worst one; leave --published"
+                          " and --matrix out")  # fmt: skip
     if matrix is not None:
         check_place(matrix)
     status: Status = "published" if published else "proven"
     with Ticker(quiet or as_json, "accounting") as ticker:
         if matrix is not None:
             write_matrix(subject, matrix, status, ticker)
-        found = ask(subject, of, seen_by, delta, status, ticker)
+        if before:
+            found: Epsilon | Summary = ask_before(subject, of, seen_by, delta, folder is None)
+        else:
+            found = ask(subject, of, seen_by, delta, status, ticker)
         reason = explain(subject, found, delta, status) if why else None
     if as_json:
         emit_json({**answer_json(found), **({} if reason is None else {"why": reason})})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -26,6 +26,10 @@ from bruit.terminal import (
     say,
 )
 from bruit.whole_files import check_place, write_whole
+
+if TYPE_CHECKING:
+    from bruit.privacy.guarantee import Epsilon as Loss
+    from bruit.result import Run
 
 
 def plan(
@@ -105,6 +109,17 @@ def plan(
     _show(about, quiet)
     if save is not None:
         say(f"wrote {save}; try next:\n  {program()} run {save}")
+
+
+def ask_before(subject: Run, of: int | None, seen_by: str | None, delta: float, blank: bool) -> Loss:
+    """`bruit epsilon --before`: of a walk, before it goes."""
+    from bruit.asking import named_observers
+    from bruit.planning.before_walk import before_walk
+
+    observers = named_observers(seen_by)
+    if isinstance(observers, str):
+        raise ConfigError("everybody together sees every visit, before a walk as after it: leave --before out for local DP")
+    return before_walk(subject, of, observers, delta, blank=blank).epsilon(delta)
 
 
 def _up(noise: float) -> str:

@@ -14,6 +14,7 @@ from bruit.communication import communication
 from bruit.expected import Expectation, expected
 from bruit.privacy.account import Summary
 from bruit.privacy.guarantee import status_words
+from bruit.privacy.network.walk import RealizedWalk
 from bruit.result import Run
 
 SOURCES = {"private rows": "[yellow]from private rows[/yellow]", "public rows": "from public rows", "agreed": "agreed"}
@@ -73,7 +74,16 @@ def privacy_notes(summary: Summary) -> Text:
     lines = [f"[bold]{word}[/bold]{more and ', ' + more}: {escape(summary.theorem)} ({escape(summary.spec)})"]
     lines += [f"  {escape(str(hypothesis))}" for hypothesis in summary.hypotheses]
     lines += [f"  [yellow]{escape(reason)}[/yellow]" for reason in summary.refused]
+    lines += [f"  {escape(after_walk(summary))}"] if after_walk(summary) else []
     return styled(lines)
+
+
+def after_walk(summary: Summary) -> str:
+    """Why a walk's epsilon is not the one that was planned, in one sentence; empty for everything else."""
+    if summary.theorem != RealizedWalk.title:
+        return ""
+    return ("after the walk: of the path that the token took; before it, over all the ways it may go, a plan or `bruit"
+            " epsilon --before` says another number, and both are true")
 
 
 def styled(lines: list[str]) -> Text:
@@ -155,4 +165,5 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "mean": {"loss": mean, "epsilon": epsilon_mean},
         "local": {"loss": summary.local_loss, "epsilon": summary.local_epsilon},
         "hypotheses": [str(hypothesis) for hypothesis in summary.hypotheses], "refused": list(summary.refused),
+        "after_the_walk": after_walk(summary) or None,
     }  # fmt: skip

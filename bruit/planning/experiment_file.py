@@ -27,6 +27,8 @@ def experiment_of(plan: Plan) -> dict[str, Any]:
     task: dict[str, Any] = {"kind": "mean", "dim": width}
     if asked.job == "learning":
         task = {"kind": "logistic", "data": "breast_cancer", **({"components": width - 1} if 1 < width <= 31 else {})}
+        if chosen.protocol == "walk":  # its theorem wants gradients that are short, not cut: rows have length 1
+            task["derivative_clip"] = asked.sensitivity / 2
     sigma = float(rounded_up(chosen.noise_multiplier * asked.sensitivity, 9))
     return {
         "graph": f"complete:{asked.peers}" if chosen.graph == "any" else chosen.graph, "steps": chosen.steps, "seed": 0,
