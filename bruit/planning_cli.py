@@ -61,11 +61,11 @@ def plan(
     Example: bruit plan --algorithm walk --graph complete:2000 --contributions 12 --epsilon 1 --delta 1e-6
     """
     if trust is not None:
-        given = {"--graph": graph, "--algorithm": algorithm, "--caps": caps, "--contributions": contributions,
-                 "--steps": steps, "--protect": None if protect == "worst" else protect,
-                 "--cooldown": None if cooldown == 1 else cooldown, "--colluders": None if colluders == 1 else colluders,
-                 "--dim": None if dim == 1 else dim, "--sensitivity": None if sensitivity == 1 else sensitivity}  # fmt: skip
-        named = [name for name, value in given.items() if value is not None]
+        given = {"--graph": graph is not None, "--algorithm": algorithm is not None, "--caps": caps is not None,
+                 "--contributions": contributions is not None, "--steps": steps is not None,
+                 "--protect": protect != "worst", "--cooldown": cooldown != 1, "--colluders": colluders != 1,
+                 "--dim": dim != 1, "--sensitivity": sensitivity != 1}  # fmt: skip
+        named = [name for name, asked in given.items() if asked]
         if named:
             raise ConfigError(f"--trust finds graph and noise itself, in units of the sensitivity; leave out"
                               f" {', '.join(named)}")  # fmt: skip
@@ -118,7 +118,7 @@ def ask_before(subject: Run, of: int | None, seen_by: str | None, delta: float, 
 
     observers = named_observers(seen_by)
     if isinstance(observers, str):
-        raise ConfigError("everybody together sees every visit, before a walk as after it: leave --before out for local DP")
+        raise ConfigError("everybody together sees every visit, before a walk as after it; leave --before out")
     return before_walk(subject, of, observers, delta, blank=blank).epsilon(delta)
 
 

@@ -146,7 +146,7 @@ def _rewritten(text: str, content: dict[str, Any], key: str, value: Any) -> str:
     alone = [k for k, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")][:1]
     ways += [[*lines[:place], new, *lines[place:]] for place in (headers[:1] if section else alone)]
     ways += [[*lines, "", f"[{'.'.join(section)}]", new]] if section and not headers else []
-    return next((text for way in ways if (text := _same(way, content)) is not None), document(content))
+    return next((found for way in ways if (found := _same(way, content)) is not None), document(content))
 
 
 def _same(lines: list[str], content: dict[str, Any]) -> str | None:

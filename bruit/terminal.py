@@ -25,7 +25,8 @@ Sensitivity = Annotated[float, typer.Option(help="Largest L2 change of what one 
 Epsilon = Annotated[float, typer.Option(help="The budget: what may be learned about one peer or user.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 Set = Annotated[
-    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the experiment, e.g. algorithm.rate=2; again for more.")
+    list[str],
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the experiment: algorithm.rate=2; again: more."),
 ]
 Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
 Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]

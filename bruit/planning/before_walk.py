@@ -69,13 +69,13 @@ def _checked(run: Run) -> tuple[WalkSGD, Graph, Gaussian]:
         raise PrivacyError("before a walk somebody must say how often a peer contributes at most; set a cap, e.g. --set"
                            " algorithm.cap=12")  # fmt: skip
     if walk.decay:
-        raise PrivacyError("before a walk all steps are of one size, found decay; after it, steps that fall are covered")
+        raise PrivacyError("before a walk all steps are of one size, found a decay; after it, they are covered")
     if not isinstance(graph, Graph) or walk.schedule.order != Walk().order:
-        raise PrivacyError("before a walk its law must be known: a token on one fixed graph that draws every next holder"
-                           " by its weights")  # fmt: skip
+        raise PrivacyError("before a walk its law must be known: a token on one fixed graph, whose next holder is drawn"
+                           " by the weights")  # fmt: skip
     if not isinstance(noise, Gaussian) or noise.unequal or noise.level != "user":
-        raise PrivacyError("the energies of a walk are those of one Gaussian noise for all, at user level; leave --before"
-                           " out")  # fmt: skip
+        raise PrivacyError("the energies of a walk are those of one Gaussian noise for all, at user level; leave"
+                           " --before out")  # fmt: skip
     if run.engine.get("name") != "bulk" or run.phase or run.carried != "nothing":
         raise PrivacyError("before a walk means one walk, alone, of which no message is lost; leave --before out")
     return walk, graph, noise

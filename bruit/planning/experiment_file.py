@@ -42,11 +42,11 @@ def experiment_text(plan: Plan) -> str:
     asked = plan.question
     comments = [f"# planned by `bruit plan`: {plan.chosen.protocol}, {plan.claim()}"]
     if asked.job == "mean":
-        comments.append(f"# values are drawn in [-1, 1] and cut to length {asked.sensitivity / 2:g}, half of the sensitivity;"
-                        " --sensitivity 2 keeps one number whole")  # fmt: skip
+        comments.append(f"# values are drawn in [-1, 1] and cut to length {asked.sensitivity / 2:g}, half of the"
+                        " sensitivity; --sensitivity 2 keeps one number whole")  # fmt: skip
     else:
-        comments.append(f"# the data are an example: name yours, for models of {asked.dim} number(s) as planned; the rate is"
-                        " that of the bound, and may be chosen freely")  # fmt: skip
+        comments.append(f"# the data are an example: name yours, for models of {asked.dim} number(s) as planned; the"
+                        " rate is that of the bound, and may be chosen freely")  # fmt: skip
         if asked.peers > ROWS:
             comments.append(f"# {asked.peers} peers need as many rows: breast_cancer has too few")
     return "\n".join(comments) + "\n" + document(experiment_of(plan))

@@ -31,8 +31,8 @@ from bruit.privacy.network.walk_pairs import summary
 EXACT_PAIRS, ALL_PAIRS, ALIKE, FOLLOWED, COARSE = 12, 512, 2048, 4096, 2**14
 """Peers up to which pairs are followed exactly, and up to which all are bounded: any graph, and one of equal peers."""
 START = 0.5  # noise multipliers are seldom below: R is that of the least noise that may be the answer
-BEFORE = ("before the walk, over all the ways it may go; after it, `bruit epsilon` tells what the walk that happened gave"
-          " away, which may be more or less")
+BEFORE = ("before the walk, over all the ways it may go; after it, `bruit epsilon` tells what the walk that happened"
+          " gave away, which may be more or less")
 SLACK = 1.2  # visits the cap allows, over the mean: as in the published experiments (walk:F-4)
 
 

@@ -1,7 +1,7 @@
 """Is a plan worth running? Its predicted error against what is known without any data.
 
-    mean       values lie in a ball of diameter S, the sensitivity: its center, or one's own value, errs by at most S / 2
-    learning   gradients are at most S / 2 long, models at most D apart: the model all start from is at most S D / 2 off
+    mean       values lie in a ball of diameter S, the sensitivity: its center, or one's own value, errs by up to S / 2
+    learning   gradients are at most S / 2 long, models at most D apart: the first model is at most S D / 2 off
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def worth(question: Question, chosen: Option, others: tuple[Option, ...] = ()) -
     if error < blind:
         return Worth(False)
     if question.job == "learning":  # all predictions of learning are bounds of the worst case
-        sentence = (f"useless as far as the bound tells: it allows an excess loss of {error:.3g}, and the model all start"
-                    f" from is at most {blind:.3g} off, without any data; real losses are often far below it, so sweep")
+        sentence = (f"useless as far as the bound tells: it allows an excess loss of {error:.3g}, and the model all"
+                    f" start from is at most {blind:.3g} off, without any data; real losses are often far below the"
+                    " bound, so sweep")  # fmt: skip
         return Worth(True, sentence, ("a larger epsilon, fewer numbers in the model (--dim), or more peers",))
     kind = "useless as far as the bound tells: an error of up to" if chosen.at_most else "useless: an error of"
     sentence = (f"{kind} {error:.3g} is no better than an answer without any data, or than one's own value"

@@ -69,7 +69,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / name, folder / name)
-    made = called(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder / "dist", folder, cwd=folder)
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps")
+    made = called(*pip, "-w", folder / "dist", folder, cwd=folder)
     if made.returncode and "No matching distribution found for setuptools" in made.stderr:
         pytest.skip("no package index can be reached")
     assert made.returncode == 0, made.stderr
