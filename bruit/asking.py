@@ -19,6 +19,7 @@ from bruit.mechanisms import Gaussian
 from bruit.privacy.account import Summary
 from bruit.privacy.guarantee import Epsilon, Hypothesis, Status
 from bruit.result import Run
+from bruit.settings import parse_settings
 from bruit.tasks.task import Constants
 from bruit.whole_files import write_whole
 
@@ -40,7 +41,7 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
         raise ConfigError(f"steps = {steps}: nobody would say anything; ask for at least one step")
     asked = from_dict({
         "graph": name, "seed": seed, "task": {"kind": "mean", "dim": dim}, "privacy": {"sigma": sigma},
-        "algorithm": {**dict(_setting(text) for text in settings), "name": algorithm},
+        "algorithm": {**_parameters(settings), "name": algorithm},
         **({} if steps is None else {"steps": steps}),
     }, where="this question")  # fmt: skip
     agreed = protocol(asked)
@@ -55,20 +56,20 @@ def describe_protocol(name: str, algorithm: str, settings: list[str], steps: int
     return blank
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    key, sign, value = text.partition("=")
-    if not sign:
-        raise ConfigError(f"--set {text!r} is not of the form key=value")
-    try:
-        return key, int(value)
-    except ValueError:
-        try:
-            return key, float(value)
-        except ValueError:
-            return key, value
+def _parameters(settings: list[str]) -> dict[str, Any]:
+    """What `--set algorithm.KEY=VALUE` says of the algorithm; a protocol without data has nothing else to set."""
+    found = {}
+    for key, value in parse_settings(settings):
+        head, _, rest = key.partition(".")
+        if head != "algorithm" or not rest:
+            raise ConfigError(f"--set {key}: a protocol without data is described by its own options and by parameters"
+                              f" of its algorithm, --set algorithm.{key.rpartition('.')[2]}=...")  # fmt: skip
+        found[rest] = value
+    return found
 
 
-def _observers(text: str | None) -> list[int] | str | None:
+def named_observers(text: str | None) -> list[int] | str | None:
+    """What `--seen-by` names: peers, everybody, or nobody."""
     if text is None or text == "everybody":
         return text
     try:
@@ -82,7 +83,7 @@ def ask(subject: Run, of: int | None, seen_by: str | None, delta: float, status:
     """One epsilon when somebody is named, else the summary over all pairs."""
     if of is None and seen_by is None:
         return subject.summary(delta, status, progress)
-    return subject.epsilon(of, _observers(seen_by), delta, status)
+    return subject.epsilon(of, named_observers(seen_by), delta, status)
 
 
 def explain(subject: Run, found: Epsilon | Summary, delta: float, status: Status) -> str:

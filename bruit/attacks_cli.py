@@ -12,7 +12,7 @@ from bruit.errors import ConfigError
 from bruit.lattice_cli import attack_lattice
 from bruit.linkage_cli import attack_linkage
 from bruit.membership_cli import attack_membership
-from bruit.terminal import Force, Json, emit_json, say
+from bruit.terminal import Force, GraphName, Json, Steps, emit_json, say
 from bruit.whole_files import check_place
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def attack() -> None:
 def attack_reconstruct(
     seen_by: SeenBy,
     folder: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run folder; or name a --graph.")] = None,
-    graph: Annotated[str | None, typer.Option(help="A graph, e.g. ego:414: predict without any run.")] = None,
-    steps: Annotated[int | None, typer.Option(help="How many rounds of gossip averaging.")] = None,
+    graph: GraphName = None,
+    steps: Steps = None,
     algorithm: Annotated[str | None, typer.Option(help="averaging (if left out) or chebyshev, accelerated.")] = None,
     sums: Annotated[
         bool, typer.Option("--secure-aggregation", "--sums", help="Every neighborhood tells sums only.")

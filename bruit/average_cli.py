@@ -1,4 +1,4 @@
-"""`bruit mean --peers`: the mean of a column that several peers hold rows of, with noise proven and sums checked."""
+"""`bruit mean --book`: the mean of a column that several peers hold rows of, with noise proven and sums checked."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def kept_on(record: SpentFile, more: float, why: str) -> None:
         record.write(more, statistic=why, delta=0.0)
 
 
-def terms_of(column: str, low: float, high: float, epsilon: float, delta: float | None, asked: Among) -> MeanTerms:
+def terms_of(column: str, low: float, high: float, epsilon: float, delta: float, asked: Among) -> MeanTerms:
     """The terms as the command line says them."""
     from bruit.sites.average_terms import MeanTerms
 
@@ -100,7 +100,7 @@ def terms_of(column: str, low: float, high: float, epsilon: float, delta: float 
         rows = None if asked.rows is None else tuple(int(part) for part in asked.rows.split(","))
     except ValueError:
         raise ConfigError(f"--rows lists whole numbers by commas, one a peer, found {asked.rows!r}") from None
-    return MeanTerms(column, low, high, epsilon, 1e-6 if delta is None else delta, rows, asked.dropouts,
+    return MeanTerms(column, low, high, epsilon, delta, rows, asked.dropouts,
                      asked.organizer)  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from bruit.attacks_cli import attack_app
 from bruit.audit_cli import audit
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.gopa_cli import gopa_app
+from bruit.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, Commands
 from bruit.ldp_cli import ldp_app
 from bruit.model_cli import predict
 from bruit.peers_cli import network_app, peer_app
@@ -25,30 +26,59 @@ from bruit.planning_cli import plan
 from bruit.privacy.guarantee import Status
 from bruit.statistics_cli import auc, mean
 from bruit.stopping import interruptible
-from bruit.terminal import Delta, Force, Json, Published, Quiet, Seed, Ticker, emit_json, err, out, program, say, typed
+from bruit.terminal import (
+    Delta,
+    Dim,
+    Force,
+    GraphName,
+    Json,
+    Published,
+    Quiet,
+    Seed,
+    Sensitivity,
+    Set,
+    Sigma,
+    Steps,
+    Ticker,
+    emit_json,
+    err,
+    out,
+    program,
+    say,
+    typed,
+)
 from bruit.ui_cli import ui
 from bruit.whole_files import check_place, write_whole
 
 app = typer.Typer(
-    help="Decentralized learning among people who do not trust each other with their data.",
-    no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    help="Decentralized learning among people who do not trust each other with their data.", cls=Commands, epilog=BEGIN,
+    no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
 )  # fmt: skip
-app.add_typer(peer_app, name="peer")
-app.add_typer(network_app, name="network")
-app.add_typer(attack_app, name="attack")
-app.command()(plan)
-app.command()(audit)
-app.command()(auc)
-app.command()(mean)
-app.command()(ui)
-app.command()(predict)
-app.add_typer(ldp_app, name="ldp")
-app.add_typer(gopa_app, name="gopa")
 
 
-@app.command()
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+        from platform import python_version
+
+        packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+        say(f"bruit {version('bruit')}, Python {python_version()}, {packages}")
+        raise typer.Exit
+
+
+@app.callback()
+def bruit(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """What all commands share."""
+
+
+@app.command(rich_help_panel=RUNS)
 def run(
     experiment: Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")],
+    set_: Set = [],  # noqa: B006
     seed: Seed = None,
     engine: Annotated[str | None, typer.Option(help="bulk or events, instead of the file's.")] = None,
     output: Annotated[Path | None, typer.Option("--out", help="Run folder to write.")] = None,
@@ -67,36 +97,37 @@ def run(
     Example: bruit run breast-cancer --seed 7
     """
     from bruit.build import build
-    from bruit.config import from_dict, identity, read
+    from bruit.config import identity, read
     from bruit.result import load
     from bruit.run_cli import learned, shown
     from bruit.run_places import named_place, place_of, save
+    from bruit.settings import change
 
-    file, text = read(experiment)
-    changes: dict[str, Any] = {} if seed is None else {"seed": seed}
-    if engine is not None:
-        changes["engine"] = {**file.engine.model_dump(), "name": engine}
-    file = from_dict({**file.model_dump(), **changes}, where="the command line")
+    given = [*set_, *([] if seed is None else [f"seed={seed}"]), *([] if engine is None else [f"engine.name={engine}"])]
+    file, text, changes = change(read(experiment)[1], given, experiment)
+    if changes and not quiet and not as_json:
+        say(f"changed: {'; '.join(changes)}")
     name = identity(file, rehearsal=rehearsal)
     if output is None:
         place = place_of(Path(experiment).stem, file.seed, name, force)
     else:
         place = named_place(output, name, force)
     if place.holds == "same":
-        shown(load(place.folder), place, delta, quiet, as_json)
+        shown(load(place.folder), place, delta, quiet, as_json, changes)
         return
     before = load(place.folder) if place.holds == "interrupted" else None
     with interruptible():
         result = learned(build(file, text, experiment), before, rehearsal, quiet or as_json)
         place = place._replace(folder=save(result, place, output is not None))
-        shown(result, place, delta, quiet, as_json)
+        shown(result, place, delta, quiet, as_json, changes)
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def sweep(
     experiment: Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")],
     vary: Annotated[list[str], typer.Option(help="key=value,value,...; give it several times for a grid.")] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds per setting.")] = 1,
+    set_: Set = [],  # noqa: B006
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time, each on its own core.")] = 1,
     delta: Delta = 1e-6,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
@@ -115,7 +146,7 @@ def sweep(
 
     if output is not None:
         check_place(output, force)
-    plan = planned(experiment, vary, seeds, delta)
+    plan = planned(experiment, vary, seeds, delta, set_)
     kept = Kept.of(experiment, anew=force)
     rows: list[dict[str, Any]] = []
     done = kept.count(plan)
@@ -147,7 +178,7 @@ def _print_rows(rows: list[dict[str, Any]], as_json: bool, to_table: Callable[[l
         out.print(to_table(rows))
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def replay(
     folder: Annotated[Path, typer.Argument(help="A run folder.")],
     quiet: Quiet = False,
@@ -174,21 +205,24 @@ def replay(
         say(f"agrees: estimates differ by at most {found.difference:.3g}, {found.lines} ledger lines are equal")
 
 
-@app.command()
+@app.command(rich_help_panel=ASK)
 def epsilon(
     folder: Annotated[Path | None, typer.Argument(help="A run folder; or describe a protocol with options.")] = None,
-    graph: Annotated[str | None, typer.Option(help="A graph, e.g. torus:16x16.")] = None,
+    graph: GraphName = None,
     algorithm: Annotated[str, typer.Option(help="An algorithm or preset of `bruit list algorithms`.")] = "averaging",
-    set_: Annotated[list[str], typer.Option("--set", help="A parameter of the algorithm, key=value.")] = [],  # noqa: B006
-    steps: Annotated[int | None, typer.Option(help="Rounds, hops or units of time.")] = None,
-    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the noise.")] = None,
-    sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
+    set_: Set = [],  # noqa: B006
+    steps: Steps = None,
+    sigma: Sigma = None,
+    sensitivity: Sensitivity = 1.0,
     smoothness: Annotated[float | None, typer.Option(help="Declare convex losses this smooth (walks).")] = None,
-    dim: Annotated[int, typer.Option(min=1, help="Length of the model: rounding is charged for every number.")] = 1,
+    dim: Dim = 1,
     of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
     seen_by: Annotated[str | None, typer.Option(help="An observer, several (3,7), or everybody.")] = None,
     delta: Delta = 1e-6,
     published: Published = False,
+    before: Annotated[
+        bool, typer.Option("--before", help="Of a walk: before it goes, over all the ways it may go.")
+    ] = False,
     why: Annotated[bool, typer.Option("--why", help="Explain the worst pair too.")] = False,
     matrix: Annotated[Path | None, typer.Option(help="Write m[u, v] for all pairs to this .npy file.")] = None,
     force: Force = False,
@@ -201,10 +235,13 @@ def epsilon(
     Example: bruit epsilon --graph torus:16x16 --algorithm averaging --steps 20 --sigma 1 --of 5 --seen-by 0
     """
     from bruit.asking import answer_json, answer_text, ask, describe_protocol, explain, write_matrix
+    from bruit.planning_cli import ask_before
     from bruit.privacy.account import Summary
+    from bruit.privacy.guarantee import Epsilon
     from bruit.result import load
 
-    described = graph is not None or sigma is not None or steps is not None or bool(set_)
+    described = graph is not None or sigma is not None or steps is not None or bool(set_) or smoothness is not None
+    described = described or (algorithm, sensitivity, dim, seed) != ("averaging", 1.0, 1, 0)
     if (folder is not None) == described or (folder is None and graph is None):
         raise ConfigError("name either a run folder or a protocol: --graph ... --algorithm ... --steps ... --sigma ...")
     if folder is not None:
@@ -212,13 +249,19 @@ def epsilon(
     else:
         subject = describe_protocol(str(graph), algorithm, list(set_), steps, sigma, sensitivity, seed or 0, smoothness,
                                     dim)  # fmt: skip
+    if before and (published or matrix is not None):
+        raise ConfigError("before a walk there is one proven answer, of a pair or of the worst one; leave --published"
+                          " and --matrix out")  # fmt: skip
     if matrix is not None:
         check_place(matrix, force)
     status: Status = "published" if published else "proven"
     with Ticker(quiet or as_json, "accounting") as ticker:
         if matrix is not None:
             write_matrix(subject, matrix, status, ticker)
-        found = ask(subject, of, seen_by, delta, status, ticker)
+        if before:
+            found: Epsilon | Summary = ask_before(subject, of, seen_by, delta, folder is None)
+        else:
+            found = ask(subject, of, seen_by, delta, status, ticker)
         reason = explain(subject, found, delta, status) if why else None
     if as_json:
         emit_json({**answer_json(found), **({} if reason is None else {"why": reason})})
@@ -228,7 +271,7 @@ def epsilon(
         say(f"\nthe worst pair:\n{reason}")
 
 
-@app.command()
+@app.command(rich_help_panel=ASK)
 def graph(
     name: Annotated[str, typer.Argument(help="A graph string, e.g. er:1000,c=2.")],
     as_json: Json = False,
@@ -247,7 +290,7 @@ def graph(
         say(f"{key:>28}  {fact_text(value)}")
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=ASK)
 def list_(
     what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks ...")] = "algorithms",
     as_json: Json = False,
@@ -267,7 +310,7 @@ def list_(
         say(f"{key:<{width}}  {text}")
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def show(
     folders: Annotated[list[Path], typer.Argument(help="A run folder; with --html several, or CSV files of sweeps.")],
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page instead.")] = None,
@@ -310,7 +353,7 @@ def show(
         show_pictures(out, result)
 
 
-@app.command()
+@app.command(rich_help_panel=RUNS)
 def init(
     path: Annotated[Path, typer.Argument(help="The TOML file to write.")] = Path("experiment.toml"),
     template: Annotated[str, typer.Option(help="Which bundled experiment to start from.")] = "breast-cancer",
@@ -335,12 +378,25 @@ def init(
         say(f"wrote {path}; try next:\n  {program()} run {path}")
 
 
+app.command(rich_help_panel=RUNS)(predict)
+app.command(rich_help_panel=RUNS)(ui)
+app.command(rich_help_panel=ASK)(plan)
+app.command(rich_help_panel=ATTACK)(audit)
+app.add_typer(attack_app, name="attack", cls=Commands, rich_help_panel=ATTACK)
+app.add_typer(network_app, name="network", cls=Commands, rich_help_panel=REAL)
+app.add_typer(peer_app, name="peer", cls=Commands, rich_help_panel=REAL)
+app.command(rich_help_panel=TABLES)(auc)
+app.command(rich_help_panel=TABLES)(mean)
+app.add_typer(ldp_app, name="ldp", cls=Commands, rich_help_panel=TABLES)
+app.add_typer(gopa_app, name="gopa", cls=Commands, rich_help_panel=TABLES)
+
+
 def main() -> None:
     """Entry point: errors of bruit become one sentence and an exit code."""
     if not out.is_terminal:
         out.width = 200  # a pipe has no edge: tables are not cut at the width of a terminal
     try:
-        app()
+        app(prog_name="bruit")
     except ConformanceError as error:
         err.print(f"disagreement: {error}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)

@@ -220,7 +220,7 @@ def _explain(problem: dict[str, Any], text: str, where: str) -> str:
     if problem["type"] == "extra_forbidden":
         if key in GONE:
             return f"{place}: {key!r} is gone: {GONE[key]}"
-        known = _keys(path[:-1])
+        known = known_keys(path[:-1])
         near = get_close_matches(path[-1], known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
         return f"{place}: unknown key {key!r}; {hint}"
@@ -232,7 +232,8 @@ def _explain(problem: dict[str, Any], text: str, where: str) -> str:
     return f"{place}: {key} = {found!r}: {message}{hint}"
 
 
-def _keys(path: tuple[str, ...]) -> list[str]:
+def known_keys(path: tuple[str, ...]) -> list[str]:
+    """The keys of a section of an experiment file; those of the file itself for an empty path."""
     model: type[BaseModel] = ExperimentFile
     sections: dict[str, type[BaseModel]] = {
         "task": TaskSection, "algorithm": AlgorithmSection, "privacy": PrivacySection, "engine": EngineSection,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from bruit.errors import ConfigError
-from bruit.terminal import Delta, Json, Quiet, Ticker, emit_json, say
+from bruit.terminal import Delta, GraphName, Json, Quiet, Sigma, Steps, Ticker, emit_json, say
 
 if TYPE_CHECKING:
     from bruit.audits.lattice import LatticeAudit
@@ -21,9 +21,9 @@ def attack_lattice(
     seen_by: Annotated[str, typer.Option(help="The curious peers: one (7), or several who collude (3,7).")],
     place: Annotated[Path | None, typer.Argument(
         metavar="RUN", help="A run folder, an experiment file or a bundled name; or name a --graph.")] = None,
-    graph: Annotated[str | None, typer.Option(help="A graph, e.g. er:24,c=1.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="How many rounds of averaging.")] = None,
-    sigma: Annotated[float | None, typer.Option(help="Standard deviation of the Gaussian noise.")] = None,
+    graph: GraphName = None,
+    steps: Steps = None,
+    sigma: Sigma = None,
     clip: Annotated[float, typer.Option(help="Bound on what a peer puts in; coins are -clip and +clip.")] = 1.0,
     algorithm: Annotated[str, typer.Option(help="averaging or chebyshev, accelerated.")] = "averaging",
     of: Annotated[int | None, typer.Option(help="Guess at this peer only (all hidden ones if not named).")] = None,
@@ -83,6 +83,8 @@ def _named(graph: str | None, steps: int | None, sigma: float | None, clip: floa
 
     if graph is None or steps is None or sigma is None:
         raise ConfigError("name a run folder or an experiment, or a protocol: --graph ... --steps ... --sigma ...")
+    if steps < 1:
+        raise ConfigError(f"--steps {steps}: nobody would say anything; ask for at least one step")
     if algorithm not in ("averaging", "chebyshev"):
         raise ConfigError(f"the lattice attack takes averaging or chebyshev apart, found {algorithm!r}")
     chosen = Averaging() if algorithm == "averaging" else Chebyshev()

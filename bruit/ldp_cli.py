@@ -15,11 +15,11 @@ import typer
 from bruit.errors import ConfigError
 from bruit.tables_cli import (
     AGAINST,
-    Clip,
+    USUAL_DELTA,
+    Clamp,
+    Column,
     Confidence,
-    Epsilon,
     Limit,
-    MeanDelta,
     Rehearse,
     Table,
     column_of_numbers,
@@ -30,7 +30,7 @@ from bruit.tables_cli import (
     privacy,
     too_few,
 )
-from bruit.terminal import Force, Json, emit_json, say
+from bruit.terminal import Delta, Epsilon, Force, Json, emit_json, say
 
 if TYPE_CHECKING:
     from bruit.local_dp.catalog import Known
@@ -52,14 +52,14 @@ class _Asked:
     epsilon: float
     low: float | None
     high: float | None
-    clip: bool
+    clamp: bool
     seed: int | None
 
 
 @ldp_app.command("report")
 def ldp_report(
     table: Table,
-    column: Annotated[str, typer.Option(help="The column to report on.")],
+    column: Column,
     out: Annotated[Path, typer.Option(help="File of reports to write, .csv or .npz.")],
     epsilon: Epsilon = 1.0,
     protocol: Annotated[str | None, typer.Option(help="k-ary, hadamard, unary, local-hashing, randomized-response, "
@@ -67,11 +67,11 @@ def ldp_report(
     domain: Annotated[str | None, typer.Option(help="All possible values, by commas: red,green,blue.")] = None,
     low: Annotated[float | None, typer.Option(help="Numbers: the least possible value; scores: 0.")] = None,
     high: Annotated[float | None, typer.Option(help="Numbers: the largest possible value; scores: 1.")] = None,
-    delta: MeanDelta = None,
+    delta: Delta = USUAL_DELTA,
     label: Annotated[str | None, typer.Option(help="Scores, for an AUC: the column of public labels.")] = None,
     positive: Annotated[str | None, typer.Option(help="Scores: the positive label; left out, labels are 0, 1.")] = None,
     levels: Annotated[int | None, typer.Option(help="Scores: 2**levels bins, for all holders; left out: 6.")] = None,
-    clip: Clip = False,
+    clamp: Clamp = False,
     keep_order: Annotated[bool, typer.Option("--keep-order", help="Places are public: write reports in the order of "
                                                                   "the rows; left out: shuffled.")] = False,
     limit: Limit = None,
@@ -89,10 +89,10 @@ def ldp_report(
     from bruit.whole_files import check_place
 
     check_place(out, force)
-    asked = _Asked(column, epsilon, low, high, clip, seed)
+    asked = _Asked(column, epsilon, low, high, clamp, seed)
     columns = read_csv(existing(table))
     if label is not None:
-        if domain is not None or protocol is not None or delta is not None or keep_order:
+        if domain is not None or protocol is not None or delta != USUAL_DELTA or keep_order:
             raise ConfigError("scores with labels are reported as one bit each, in random order; leave --domain, "
                               "--protocol, --delta and --keep-order out")
         reports, bits = _scores(columns, asked, label, positive, levels), 1.0
@@ -119,7 +119,7 @@ def ldp_report(
 
 
 def _values(
-    columns: Columns, asked: _Asked, domain: str | None, protocol: str | None, delta: float | None, keep_order: bool
+    columns: Columns, asked: _Asked, domain: str | None, protocol: str | None, delta: float, keep_order: bool
 ) -> tuple[Reports, float]:
     """Reports on values of a domain, or on numbers between two ends; and their size in bits."""
     if (domain is None) == (asked.low is None or asked.high is None):
@@ -134,7 +134,7 @@ def _values(
     else:
         chosen = mean_protocol(asked.low or 0.0, asked.high or 0.0, asked.epsilon, delta, protocol)
         values = column_of_numbers(columns, asked.column)
-        values = np.clip(values, chosen.low, chosen.high) if asked.clip else values
+        values = np.clip(values, chosen.low, chosen.high) if asked.clamp else values
     if keep_order:
         _refuse_sorted(values, columns.file, asked.column)
     thrown = dice(asked.seed, chosen, values)
@@ -150,7 +150,7 @@ def _scores(columns: Columns, asked: _Asked, label: str, positive: str | None, l
     low, high = 0.0 if asked.low is None else asked.low, 1.0 if asked.high is None else asked.high
     agreed = ScoreReports(LEVELS if levels is None else levels, asked.epsilon, low, high)
     scores = column_of_numbers(columns, asked.column)
-    scores, labels = np.clip(scores, low, high) if asked.clip else scores, labels_of(columns, label, positive)
+    scores, labels = np.clip(scores, low, high) if asked.clamp else scores, labels_of(columns, label, positive)
     return agreed.report(scores, labels, dice(asked.seed, agreed, scores, labels))
 
 

@@ -28,7 +28,9 @@ def attack_linkage(
     users: Annotated[int | None, typer.Option(min=2, help="Instead of files: simulate so many users.")] = None,
     attributes: Annotated[int, typer.Option(min=1, help="Simulated: how many attributes each user reports.")] = 1,
     values: Annotated[int, typer.Option(min=2, help="Simulated: how many values an attribute has.")] = 2,
-    epsilon: Annotated[float, typer.Option(help="Simulated: what one report of one attribute costs.")] = 1.0,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon-per-report", help="Simulated: what one report of one attribute costs.")
+    ] = 1.0,
     protocol: Annotated[str, typer.Option(help="Simulated: k-ary, hadamard, unary, local-hashing, "
                                                "randomized-response, laplace or gaussian.")] = "k-ary",
     keep: Annotated[float, typer.Option(help="The chance that a user's data is the same both times.")] = 1.0,
@@ -39,7 +41,7 @@ def attack_linkage(
 ) -> None:
     """Match the reports of one time with those of another, without names: how often is it right?
 
-    Example: bruit attack linkage --users 200 --attributes 12 --values 4 --epsilon 2
+    Example: bruit attack linkage --users 200 --attributes 12 --values 4 --epsilon-per-report 2
     """
     from bruit.attacks.linked_reports import link_reports
     from bruit.audits.bounds import check_confidence

@@ -3,46 +3,76 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from bruit.errors import ConfigError
-from bruit.terminal import Delta, Json, Ticker, emit_json, out, say
+from bruit.terminal import (
+    Delta,
+    Dim,
+    Epsilon,
+    Force,
+    GraphName,
+    Json,
+    Quiet,
+    Sensitivity,
+    Steps,
+    Ticker,
+    emit_json,
+    out,
+    program,
+    say,
+)
+from bruit.whole_files import check_place, write_whole
+
+if TYPE_CHECKING:
+    from bruit.privacy.guarantee import Epsilon as Loss
+    from bruit.result import Run
 
 
 def plan(
-    graph: Annotated[str | None, typer.Option(help="A graph, e.g. complete:2000; left out: chosen for you.")] = None,
+    graph: GraphName = None,
     algorithm: Annotated[str | None, typer.Option(help="A protocol or algorithm; left out: the best one.")] = None,
     peers: Annotated[int | None, typer.Option(help="How many peers, when no graph says it.")] = None,
-    epsilon: Annotated[float, typer.Option(help="What may be learned about one peer.")] = 1.0,
+    epsilon: Epsilon = 1.0,
     delta: Delta = 1e-6,
     protect: Annotated[str, typer.Option(help="worst (every pair) or mean (a summary, no guarantee).")] = "worst",
     caps: Annotated[Path | None, typer.Option(help="CSV of pairs with their own epsilon: of,seen_by,epsilon.")] = None,
     contributions: Annotated[int | None, typer.Option(help="Learning: gradients per peer.")] = None,
     cooldown: Annotated[int, typer.Option(help="Walks: hops a peer rests after contributing.")] = 1,
     colluders: Annotated[int, typer.Option(help="How many observers share what they see.")] = 1,
-    steps: Annotated[int | None, typer.Option(help="Rounds, when not left to the plan.")] = None,
-    dim: Annotated[int, typer.Option(min=1, help="Numbers in a value or a model.")] = 1,
-    sensitivity: Annotated[float, typer.Option(help="Largest L2 change of what one peer releases.")] = 1.0,
+    steps: Steps = None,
+    dim: Dim = 1,
+    sensitivity: Sensitivity = 1.0,
     trust: Annotated[Path | None, typer.Option(help="CSV of unequal trust: find a graph and a noise per peer.")] = None,
-    save: Annotated[Path | None, typer.Option(help="With --trust: write edges and noises to this folder.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the chosen plan.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the experiment that is planned; with --trust, a folder of noises.")
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """The least noise for a budget, the predicted error, the messages, and how the other protocols would do.
 
+    Without a graph one is chosen, with --peers; what follows from the plan cannot be asked for and is refused.
+
     Example: bruit plan --algorithm walk --graph complete:2000 --contributions 12 --epsilon 1 --delta 1e-6
     """
     if trust is not None:
-        given = {"--graph": graph, "--algorithm": algorithm, "--caps": caps, "--contributions": contributions}
-        named = [name for name, value in given.items() if value is not None]
+        given = {"--graph": graph is not None, "--algorithm": algorithm is not None, "--caps": caps is not None,
+                 "--contributions": contributions is not None, "--steps": steps is not None,
+                 "--protect": protect != "worst", "--cooldown": cooldown != 1, "--colluders": colluders != 1,
+                 "--dim": dim != 1, "--sensitivity": sensitivity != 1}  # fmt: skip
+        named = [name for name, asked in given.items() if asked]
         if named:
-            raise ConfigError(f"--trust finds graph and noise itself; leave out {', '.join(named)}")
+            raise ConfigError(f"--trust finds graph and noise itself, in units of the sensitivity; leave out"
+                              f" {', '.join(named)}")  # fmt: skip
         _trust(trust, epsilon, delta, peers, save, as_json)
         return
     from bruit.graphs import graph as named_graph
+    from bruit.planning.experiment_file import experiment_text
     from bruit.planning.plan import plan as make_plan
     from bruit.planning.question import Question
     from bruit.planning.trust import read_trust
@@ -55,6 +85,12 @@ def plan(
         raise ConfigError(f"--peers {peers} contradicts the graph {chosen.name} with its {chosen.n} peers")
     if protect not in ("worst", "mean"):
         raise ConfigError(f"--protect is worst or mean, found {protect!r}")
+    if force and save is None:
+        raise ConfigError("--force is about the file of --save; name one, or leave --force out")
+    if save is not None:
+        check_place(save)
+        if save.exists() and not force:
+            raise ConfigError(f"{save} exists; choose another name or add --force")
     learns = contributions is not None or algorithm in ("walk-sgd", "gossip-sgd", "walk")
     question = Question(
         n, epsilon, delta, "learning" if learns else "mean", chosen, steps, protect,  # type: ignore[arg-type]
@@ -63,10 +99,27 @@ def plan(
     )  # fmt: skip
     with Ticker(quiet or as_json, "planning"):
         found = make_plan(question, algorithm)
+        about = found.to_dict()
+    if save is not None:
+        text = experiment_text(found)
+        write_whole(save, lambda file: file.write(text.encode()))
     if as_json:
-        emit_json(found.to_dict())
+        emit_json(about | ({} if save is None else {"written": str(save)}))
         return
-    _show(found.to_dict(), quiet)
+    _show(about, quiet)
+    if save is not None:
+        say(f"wrote {save}; try next:\n  {program()} run {save}")
+
+
+def ask_before(subject: Run, of: int | None, seen_by: str | None, delta: float, blank: bool) -> Loss:
+    """`bruit epsilon --before`: of a walk, before it goes."""
+    from bruit.asking import named_observers
+    from bruit.planning.before_walk import before_walk
+
+    observers = named_observers(seen_by)
+    if isinstance(observers, str):
+        raise ConfigError("everybody together sees every visit, before a walk as after it; leave --before out")
+    return before_walk(subject, of, observers, delta, blank=blank).epsilon(delta)
 
 
 def _up(noise: float) -> str:
@@ -85,6 +138,9 @@ def _show(about: dict[str, Any], quiet: bool) -> None:
     say(f"  {about['claim']}")
     say(f"  by {about['theorem']} ({about['spec']}); trusting: {about['trust']}")
     say(f"  predicted {name}: {most}{error:.4g}  ({about['predicted']['statement']})")
+    if about["verdict"]:
+        say(f"  {about['verdict']}")
+        say(f"  what would help: {'; or '.join(about['would_help'])}")
     say(f"  {about['steps']} steps, {about['messages_per_peer']:g} messages and {about['bytes_per_peer']:g} bytes per"
         " peer")  # fmt: skip
     if about["finite_precision"]:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from bruit.communication import communication
 from bruit.expected import Expectation, expected
@@ -15,6 +16,7 @@ from bruit.model import FILE as MODEL
 from bruit.model import NO_NOISE, WITHOUT_ROWS
 from bruit.privacy.account import Summary
 from bruit.privacy.guarantee import status_words
+from bruit.privacy.network.walk import RealizedWalk
 from bruit.result import Run
 
 SOURCES = {"private rows": "[yellow]from private rows[/yellow]", "public rows": "from public rows", "agreed": "agreed"}
@@ -91,7 +93,7 @@ def scores_table(run: Run) -> Table | None:
     for key, text in REFERENCES.items():
         if key == "alone" and key in run.references:
             table.add_row(text, f"{run.references[key]:.4f}")
-    table.add_row("[bold]together, with bruit[/bold]", f"[bold]{run.metrics.last(name):.4f}[/bold]")
+    table.add_row("together, with bruit", f"{run.metrics.last(name):.4f}", style="bold")
     if "central" in run.references:
         table.add_row(REFERENCES["central"], f"{run.references['central']:.4f}")
     return table
@@ -112,13 +114,27 @@ def privacy_table(summary: Summary) -> Table:
     return table
 
 
-def privacy_notes(summary: Summary) -> str:
+def privacy_notes(summary: Summary) -> Text:
     """Status, theorem and hypotheses."""
     word, _, more = status_words(summary.status).partition(": ")
     lines = [f"[bold]{word}[/bold]{more and ', ' + more}: {escape(summary.theorem)} ({escape(summary.spec)})"]
     lines += [f"  {escape(str(hypothesis))}" for hypothesis in summary.hypotheses]
     lines += [f"  [yellow]{escape(reason)}[/yellow]" for reason in summary.refused]
-    return "\n".join(lines)
+    lines += [f"  {escape(after_walk(summary))}"] if after_walk(summary) else []
+    return styled(lines)
+
+
+def after_walk(summary: Summary) -> str:
+    """Why a walk's epsilon is not the one that was planned, in one sentence; empty for everything else."""
+    if summary.theorem != RealizedWalk.title:
+        return ""
+    return ("after the walk: of the path that the token took; before it, over all the ways it may go, a plan or `bruit"
+            " epsilon --before` says another number, and both are true")
+
+
+def styled(lines: list[str]) -> Text:
+    """Lines with styles in brackets and everything else escaped; consoles themselves read no markup and no emojis."""
+    return Text.from_markup("\n".join(lines), emoji=False)
 
 
 def public_facts(run: Run) -> list[dict[str, str]]:
@@ -134,11 +150,11 @@ def public_facts(run: Run) -> list[dict[str, str]]:
     return sorted(facts, key=lambda fact: list(SOURCES).index(fact["from"]))
 
 
-def public_notes(run: Run) -> str:
+def public_notes(run: Run) -> Text:
     """The facts in words, those that are read off private rows first: no epsilon covers them."""
     lines = ["[bold]known besides the messages, and covered by no epsilon[/bold]"]
     lines += [f"  {SOURCES[fact['from']]}: {escape(fact['fact'])}" for fact in public_facts(run)]
-    return "\n".join(lines)
+    return styled(lines)
 
 
 def traffic(run: Run) -> str:
@@ -150,22 +166,22 @@ def traffic(run: Run) -> str:
 
 def show(console: Console, run: Run, summary: Summary) -> None:
     """The whole story on one screen."""
-    console.print(Panel(escape(headline(run)), title="bruit", title_align="left", expand=False))
+    console.print(Panel(Text(headline(run)), title="bruit", title_align="left", expand=False))
     scores = scores_table(run)
     if scores is not None:
         console.print(scores)
     for sentence in verdict_lines(run):
-        console.print(f"[yellow]{escape(sentence)}[/yellow]", highlight=False)
-    console.print(traffic(run), highlight=False)
+        console.print(Text(sentence, style="yellow"))
+    console.print(Text(traffic(run)))
     if is_open(run, summary):
-        console.print(NO_NOISE, highlight=False)
+        console.print(Text(NO_NOISE))
     else:
         console.print(privacy_table(summary))
         console.print(privacy_notes(summary))
     if public_facts(run):
-        console.print(public_notes(run), highlight=False)
+        console.print(public_notes(run))
     for sentence in beside(run):
-        console.print(escape(sentence), highlight=False)
+        console.print(Text(sentence))
 
 
 def beside(run: Run) -> list[str]:
@@ -207,4 +223,5 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "mean": {"loss": mean, "epsilon": epsilon_mean},
         "local": {"loss": summary.local_loss, "epsilon": summary.local_epsilon},
         "hypotheses": [str(hypothesis) for hypothesis in summary.hypotheses], "refused": list(summary.refused),
+        "after_the_walk": after_walk(summary) or None,
     }  # fmt: skip

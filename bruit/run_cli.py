@@ -30,7 +30,8 @@ def learned(built: Experiment, before: Run | None, rehearsal: bool, quiet: bool)
     return result
 
 
-def shown(result: Run, place: Place, delta: float, quiet: bool, as_json: bool) -> None:
+def shown(result: Run, place: Place, delta: float, quiet: bool, as_json: bool,
+          changes: tuple[str, ...] = ()) -> None:  # fmt: skip
     """The story of a run that is saved; a stopped one ends with KeyboardInterrupt and what was kept."""
     folder = place.folder
     try:
@@ -40,7 +41,8 @@ def shown(result: Run, place: Place, delta: float, quiet: bool, as_json: bool) -
         raise KeyboardInterrupt(f"the accounting is not done, and the run is kept, in {folder}:\n"
                                 f"  {program()} show {folder}") from None  # fmt: skip
     if as_json:
-        emit_json({**report.as_json(result, summary), "folder": str(folder), "run_again": place.holds != "same"})
+        emit_json({**report.as_json(result, summary), "folder": str(folder), "run_again": place.holds != "same",
+                   "changed": list(changes)})  # fmt: skip
     else:
         report.show(out, result, summary)
         if not quiet:

@@ -15,13 +15,14 @@ import typer
 from bruit.errors import ConfigError
 from bruit.tables_cli import (
     AGAINST,
-    Clip,
+    USUAL_DELTA,
+    Clamp,
+    Column,
     Confidence,
-    Epsilon,
     High,
+    Identity,
     Limit,
     Low,
-    MeanDelta,
     Positive,
     Rehearse,
     Table,
@@ -33,12 +34,14 @@ from bruit.tables_cli import (
     privacy,
     too_few,
 )
-from bruit.terminal import Json, Quiet, emit_json, say
+from bruit.terminal import Delta, Epsilon, Json, Quiet, emit_json, say
 
 if TYPE_CHECKING:
     from bruit.arrays import Array
     from bruit.local_dp.protocol import MeanProtocol
     from bruit.tasks.columns import Columns
+
+PATIENCE = 60.0  # seconds
 
 
 def auc(
@@ -50,12 +53,12 @@ def auc(
     high: High = 1.0,
     positive: Positive = None,
     levels: Annotated[int | None, typer.Option(help="2**levels bins of scores; left out: chosen from counts.")] = None,
-    clip: Clip = False,
+    clamp: Clamp = False,
     confidence: Confidence = 0.95,
     seed: Rehearse = None,
     listen: Annotated[str | None, typer.Option(help="Two holders: wait here, HOST:PORT, for the other.")] = None,
     call: Annotated[str | None, typer.Option("--with", help="Two holders: the other one waits at HOST:PORT.")] = None,
-    identity: Annotated[Path | None, typer.Option(help="Two holders: folder of one's own keys.")] = None,
+    identity: Identity = None,
     partner: Annotated[Path | None, typer.Option(help="Two holders: the other one's public.toml.")] = None,
     rounds: Annotated[int, typer.Option(help="Two holders: pairs that each row takes part in.")] = 1,
     limit: Limit = None,
@@ -75,8 +78,8 @@ def auc(
     if any(option is not None for option in (listen, call, identity, partner)) or rounds != 1:
         from bruit.two_party_cli import Holders, auc_of_two_tables, labels_of
 
-        if clip or levels is not None or seed is not None:
-            raise ConfigError("two holders compare scores as they are, with noise that neither knows: leave --clip, "
+        if clamp or levels is not None or seed is not None:
+            raise ConfigError("two holders compare scores as they are, with noise that neither knows: leave --clamp, "
                               "--levels and --seed out")
         auc_of_two_tables(column_of_numbers(columns, score), labels_of(columns, label, positive), epsilon,
                           Holders(table, listen, call, identity, partner, rounds, limit), confidence, quiet, as_json)
@@ -86,7 +89,7 @@ def auc(
     depth = choose_levels(up, down, epsilon) if levels is None else levels
     asked = PrivateAuc(depth, epsilon, ties="half")
     _refuse_blind_auc(up, down, asked)
-    bins = bins_of(np.clip(scores, low, high) if clip else scores, 1 << depth, low, high)
+    bins = bins_of(np.clip(scores, low, high) if clamp else scores, 1 << depth, low, high)
     paid = pay(table, limit, f"auc of {score} by {label}", epsilon, 0.0, seed)
     found = asked.estimate(asked.report(bins, dice(seed, asked, bins)), labels, confidence=confidence)
     about = {
@@ -105,63 +108,76 @@ def auc(
 
 def mean(
     table: Table,
-    column: Annotated[str, typer.Option(help="The column of private numbers.")],
+    column: Column,
     low: Low,
     high: High,
     epsilon: Epsilon = 1.0,
-    delta: MeanDelta = None,
-    clip: Clip = False,
+    protocol: Annotated[str | None, typer.Option(help="laplace (if left out) or gaussian noise.")] = None,
+    delta: Delta = USUAL_DELTA,
+    clamp: Clamp = False,
     confidence: Confidence = 0.95,
     seed: Rehearse = None,
-    peers: Annotated[Path | None, typer.Option(help="Average with others: the address book of all.")] = None,
-    identity: Annotated[Path | None, typer.Option(help="With --peers: the folder of one's own keys.")] = None,
-    board: Annotated[Path | None, typer.Option(help="With --peers: one's copy of the board, a file to write.")] = None,
-    rows: Annotated[str | None, typer.Option(help="With --peers: protect rows, not peers; everybody's numbers of rows, "
+    book: Annotated[Path | None, typer.Option(help="Average with others: the address book of all.")] = None,
+    identity: Identity = None,
+    board: Annotated[Path | None, typer.Option(help="With --book: one's copy of the board, a file to write.")] = None,
+    rows: Annotated[str | None, typer.Option(help="With --book: protect rows, not peers; everybody's numbers of rows, "
                                                   "by commas.")] = None,
-    organizer: Annotated[int, typer.Option(help="With --peers: who serves the board.")] = 0,
-    dropouts: Annotated[int, typer.Option(help="With --peers: how many may leave on the way.")] = 0,
-    patience: Annotated[float, typer.Option(help="With --peers: seconds for which a list stays open.")] = 60.0,
+    organizer: Annotated[int, typer.Option(help="With --book: who serves the board.")] = 0,
+    dropouts: Annotated[int, typer.Option(help="With --book: how many may leave on the way.")] = 0,
+    patience: Annotated[float, typer.Option(help="With --book: seconds for which a list stays open.")] = PATIENCE,
     limit: Limit = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """The mean of one column, from numbers that were made noisy by the users who hold them; or, with --peers, of the
-    rows of several peers, with canceling noise, and a board on which everybody can check everybody.
+    """The mean of one column, from numbers that were made noisy by the users who hold them. With --book it is the mean
+    of the rows of several peers, with canceling noise, and a board on which everybody can check everybody.
 
     Example: bruit mean values.csv --column x --low 0 --high 1 --epsilon 1
     """
     from bruit.local_dp.protocol import check_range
     from bruit.tasks.columns import read_csv
 
-    if peers is not None:
+    if book is not None:
         from bruit.average_cli import Among, mean_among_peers, terms_of
 
         if seed is not None:
             raise ConfigError("an average among real peers cannot be rehearsed from a seed; leave --seed out")
-        asked = Among(table, peers, identity, board, rows, organizer, dropouts, patience, limit)
+        if protocol is not None:
+            raise ConfigError("peers average with coins that cancel, not with other noise; leave --protocol out")
+        asked = Among(table, book, identity, board, rows, organizer, dropouts, patience, limit)
         columns = read_csv(existing(table))
         numbers = column_of_numbers(columns, column)
         terms = terms_of(column, low, high, epsilon, delta, asked)
-        mean_among_peers(np.clip(numbers, low, high) if clip else numbers, terms, asked, confidence, quiet, as_json)
+        mean_among_peers(np.clip(numbers, low, high) if clamp else numbers, terms, asked, confidence, quiet, as_json)
         return
-    protocol = mean_protocol(low, high, epsilon, delta)
+    _refuse_idle(identity=identity, board=board, rows=rows, organizer=organizer or None, dropouts=dropouts or None,
+                 patience=None if patience == PATIENCE else patience)  # fmt: skip
+    noise = mean_protocol(low, high, epsilon, delta, protocol)
+    spent = delta if noise.kind == "gaussian" else 0.0
     values = column_of_numbers(read_csv(existing(table)), column)
-    _refuse_blind_mean(protocol, len(values))
-    values = check_range(np.clip(values, low, high) if clip else values, low, high)
-    paid = pay(table, limit, f"mean of {column}", epsilon, delta or 0.0, seed)
-    found = protocol.estimate(protocol.report(values, dice(seed, protocol, values)), confidence)
+    _refuse_blind_mean(noise, len(values))
+    values = check_range(np.clip(values, low, high) if clamp else values, low, high)
+    paid = pay(table, limit, f"mean of {column}", epsilon, spent, seed)
+    found = noise.estimate(noise.report(values, dice(seed, noise, values)), confidence)
     about = {
         "mean": found.value, "interval": [found.low, found.high], "confidence": confidence, "error": found.error,
-        "epsilon": epsilon, "delta": delta or 0.0, "level": "user", "against": AGAINST,
-        "bits_per_user": protocol.bits(), "users": found.reports, "protocol": protocol.kind,
+        "epsilon": epsilon, "delta": spent, "level": "user", "against": AGAINST,
+        "bits_per_user": noise.bits(), "users": found.reports, "protocol": noise.kind,
         "rehearsal": seed is not None, "recorded": paid.record or None,
     }
     if as_json:
         emit_json(about)
         return
     say(f"mean {found.value:.6g}, between {found.low:.6g} and {found.high:.6g} ({100 * confidence:g} % interval)")
-    say(f"  {found.reports} users, {protocol.kind} noise, standard error {found.error:.4g}")
-    privacy(epsilon, delta or 0.0, seed, paid)
+    say(f"  {found.reports} users, {noise.kind} noise, standard error {found.error:.4g}")
+    privacy(epsilon, spent, seed, paid)
+
+
+def _refuse_idle(**given: object) -> None:
+    """Options that only an average among peers has: without its address book they would say nothing."""
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    if named:
+        raise ConfigError(f"{', '.join(named)} is about an average among peers; add --book, or leave it out")
 
 
 def _labels(columns: Columns, name: str, positive: str | None) -> Array:

@@ -15,7 +15,7 @@ import multiprocessing
 import os
 import signal
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -29,6 +29,7 @@ from bruit.build import build, check_protocol
 from bruit.config import from_dict, identity, read
 from bruit.errors import BruitError, ConfigError
 from bruit.repeating import check_workers
+from bruit.settings import change, read_value, with_key
 from bruit.whole_files import plain, write_whole
 
 Row = dict[str, Any]
@@ -54,36 +55,25 @@ def parse_vary(texts: list[str]) -> list[tuple[str, list[Any]]]:
         key, sign, values = text.partition("=")
         if not sign or not values:
             raise ConfigError(f"--vary {text!r} is not of the form key=value,value,...")
-        found.append((key.strip(), [_value(part) for part in values.split(",")]))
+        found.append((key.strip(), [read_value(part) for part in values.split(",")]))
     return found
 
 
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def _with(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
-    head, _, rest = key.partition(".")
-    if not rest:
-        return {**content, head: value}
-    inner = content.get(head)
-    return {**content, head: _with(inner if isinstance(inner, dict) else {}, rest, value)}
-
-
-def planned(experiment: str, vary: list[str], seeds: int, delta: float) -> list[Asked]:
-    """All runs, in order; a setting that could never run is refused before anything starts."""
-    _, text = read(experiment)
-    content, grid = tomllib.loads(text), parse_vary(vary)
+def planned(experiment: str, vary: list[str], seeds: int, delta: float, settings: Sequence[str] = ()) -> list[Asked]:
+    """All runs, in order; a setting that could never run is refused before anything starts. `settings` hold for all
+    runs, as `bruit run --set` takes them."""
+    content = tomllib.loads(change(read(experiment)[1], settings, experiment).text)
+    grid = parse_vary(vary)
+    both = [key for key, _ in grid if any(text.partition("=")[0].strip() == key for text in settings)]
+    if both:
+        raise ConfigError(f"{both[0]} is set and varied; keep --set or --vary")
     found = []
     for values in itertools.product(*(values for _, values in grid)):
         named = {key: value for (key, _), value in zip(grid, values, strict=True)}
         for seed in range(seeds):
             changed = {**content, "seed": int(content.get("seed", 0)) + seed}
             for key, value in named.items():
-                changed = _with(changed, key, value)
+                changed = with_key(changed, key, value)
             file = from_dict(changed, where=experiment)
             if not seed:
                 check_protocol(file)
@@ -92,14 +82,14 @@ def planned(experiment: str, vary: list[str], seeds: int, delta: float) -> list[
 
 
 def sweep(experiment: str, vary: list[str], seeds: int, delta: float,
-          progress: Progress | None = None, jobs: int = 1) -> list[Row]:  # fmt: skip
+          progress: Progress | None = None, jobs: int = 1, settings: Sequence[str] = ()) -> list[Row]:  # fmt: skip
     """All runs, in order; every row names its setting, seed, final metrics and epsilons. `jobs` run at the same time.
 
     A run that fails has the reason in its row, under "error"; if all of them fail, the first reason is raised. More
     than one job takes processes, each of which imports bruit once: a script that sweeps so needs the usual
-    `if __name__ == "__main__":`.
+    `if __name__ == "__main__":`. `settings` hold for all runs, as `bruit run --set` takes them.
     """
-    return work(planned(experiment, vary, seeds, delta), Kept(), progress, jobs)
+    return work(planned(experiment, vary, seeds, delta, settings), Kept(), progress, jobs)
 
 
 @dataclass

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
 AGAINST = "everybody (local DP): the aggregator, and whoever sees the reports"
 Table = Annotated[Path, typer.Argument(help="A CSV file with a header line; each row is one user.")]
-Epsilon = Annotated[float, typer.Option(help="What may be learned about one user, by everybody.")]
 Low = Annotated[float, typer.Option(help="The least possible value, declared without looking at the data.")]
 High = Annotated[float, typer.Option(help="The largest possible value, declared without looking at the data.")]
-Clip = Annotated[bool, typer.Option("--clip", help="Move values outside of low..high to the nearest end.")]
+Clamp = Annotated[bool, typer.Option("--clamp", help="Move values outside of low..high to the nearest end.")]
 Confidence = Annotated[float, typer.Option(help="How sure the interval is.")]
+Column = Annotated[str, typer.Option(help="The column of private values.")]
+Identity = Annotated[Path | None, typer.Option(help="Among several holders: the folder of one's own keys.")]
 Rehearse = Annotated[int | None, typer.Option("--seed", help="Replayable dice, for data one may lose: not private.")]
 Positive = Annotated[str | None, typer.Option(help="Which label is the positive class; left out: 1, or the larger.")]
 Limit = Annotated[float | None, typer.Option(help="What all questions about this table may cost a user; the record is "
                                                   "TABLE.spent.json.")]  # fmt: skip
-MeanDelta = Annotated[float | None, typer.Option(help="Gaussian noise with this delta instead of Laplace noise.")]
+USUAL_DELTA = 1e-6
 
 
 def privacy(epsilon: float, delta: float, seed: int | None, paid: Paid | None = None) -> None:
@@ -85,18 +86,19 @@ def column_of_numbers(columns: Columns, name: str) -> Array:
 
 
 def mean_protocol(
-    low: float, high: float, epsilon: float, delta: float | None, kind: str | None = None
+    low: float, high: float, epsilon: float, delta: float = USUAL_DELTA, kind: str | None = None
 ) -> MeanProtocol:
-    """Noise for numbers of low..high: Laplace, or Gaussian if a delta is allowed."""
+    """Noise for numbers of low..high: Laplace, which needs no delta, unless Gaussian noise is asked for."""
     from bruit.local_dp.gaussian_mean import GaussianMean
     from bruit.local_dp.laplace_mean import LaplaceMean
 
     if kind not in (None, "laplace", "gaussian"):
         raise ConfigError(f"no protocol {kind!r} reports numbers; there are: laplace, gaussian")
-    if kind == "laplace" and delta is not None:
-        raise ConfigError("Laplace noise needs no delta; leave --delta out, or use --protocol gaussian")
-    if kind == "gaussian" or delta is not None:
-        return GaussianMean(low, high, epsilon, 1e-6 if delta is None else delta)
+    if kind == "gaussian":
+        return GaussianMean(low, high, epsilon, delta)
+    if delta != USUAL_DELTA:
+        raise ConfigError(f"Laplace noise needs no delta, found --delta {delta:g}; leave it out, or add --protocol"
+                          " gaussian")  # fmt: skip
     return LaplaceMean(low, high, epsilon)
 
 

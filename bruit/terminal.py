@@ -11,11 +11,22 @@ from rich.console import Console
 
 from bruit.whole_files import to_json
 
-out, err = Console(), Console(stderr=True)
+# Names of graphs, files and people are printed as they are: `complete:100:` is no emoji, and `[/bold]` no markup.
+out, err = Console(markup=False, emoji=False), Console(stderr=True, markup=False, emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the result.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of the run.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything that is drawn: the same seed, the same run.")]
+GraphName = Annotated[str | None, typer.Option(help="A graph, e.g. torus:16x16; see `bruit list graphs`.")]
+Steps = Annotated[int | None, typer.Option(help="How long: rounds, hops or units of time.")]
+Sigma = Annotated[float | None, typer.Option(help="Standard deviation of the noise.")]
+Dim = Annotated[int, typer.Option(min=1, help="Numbers in a value or a model.")]
+Sensitivity = Annotated[float, typer.Option(help="Largest L2 change of what one peer releases: twice the clip.")]
+Epsilon = Annotated[float, typer.Option(help="The budget: what may be learned about one peer or user.")]
+Set = Annotated[
+    list[str],
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the experiment: algorithm.rate=2; again: more."),
+]
 Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 Published = Annotated[bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")]
@@ -58,14 +69,18 @@ def progress_bar(quiet: bool) -> Any:
 
 
 def program() -> str:
-    """How this shell calls bruit: by its name if that is on the path, else by the file that was started."""
+    """How this shell calls bruit: by its name if that is on the path, else by the file or module that was started."""
     import os
     import shutil
 
     started = Path(sys.argv[0])
-    if shutil.which("bruit") is not None or started.name != "bruit":
+    if shutil.which("bruit") is not None or started.name not in ("bruit", "__main__.py"):
         return "bruit"
-    return os.path.relpath(started)
+    if started.name == "bruit":
+        return os.path.relpath(started)
+    python = Path(sys.executable)
+    named = shutil.which(python.name)
+    return f"{python.name if named is not None and Path(named) == python else python} -m bruit"
 
 
 def typed() -> str:

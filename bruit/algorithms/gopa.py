@@ -45,7 +45,7 @@ class Gopa(Algorithm[State]):
     ratio: float = 10.0
     simulated_only: ClassVar[str] = (
         "neighbors must agree on keys for their canceling noise, which is not offered for the rounds of an algorithm;"
-        " between real peers use `bruit mean --peers`"
+        " between real peers use `bruit mean --book`"
     )
 
     def __post_init__(self) -> None:

@@ -20,7 +20,9 @@ from bruit.notebook_table import html_table
 if TYPE_CHECKING:
     import networkx as nx
 
-Weights: TypeAlias = "csr_array[np.float64, tuple[int, int]]"
+    Weights: TypeAlias = csr_array[np.float64, tuple[int, int]]
+else:
+    Weights = csr_array  # an annotation is made of types, never of strings: `ArrayLike | "..."` fails on Python 3.12
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
 from bruit.graphs.sequence import Butterfly, butterfly
 from bruit.planning.noise import least_multiplier
-from bruit.planning.option import Option, descent_error
+from bruit.planning.option import Option, descent_error, descent_rate, refuse_idle
 from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 from bruit.privacy.network.consensus import digit_losses
@@ -27,6 +27,7 @@ LARGEST_RADIX = 64
 
 def option(question: Question) -> Option:
     """On the butterfly of n peers, relabelled every round when there are several."""
+    refuse_idle(question, "steps", "cooldown")
     n, rounds = question.peers, 1 if question.job == "mean" else question.contributions
     if question.colluders > 1:
         raise PrivacyError("the digits of a butterfly are charged per single observer; colluders need the exact loss")
@@ -44,10 +45,13 @@ def option(question: Question) -> Option:
         n * rounds * home.drawn(OnGrid(home.grid(1.0, facts.data, facts.noise)))))  # fmt: skip
     error = z / math.sqrt(n) if question.job == "mean" else descent_error(question, rounds, z**2 / n)
     statement = "gossip:MUF-X2: z / sqrt(n), exactly" if question.job == "mean" else "walk:RW-3, averaged gradients"
+    rate = descent_rate(question, rounds, z**2 / n)
+    learns = {"name": "gossip-sgd", "rate": rate, "mixing": len(graph.radices)}
     return Option(
         "butterfly", graph.name, steps, z, "proven", "composition of exact-consensus rounds",
         "gossip:MUF-X2", "nobody drops out; observers do not collude", error, question.job == "learning", statement,
         float(rounds * _messages(graph)), loss, _notes(question, m), rounding,
+        {"name": "averaging"} if question.job == "mean" else learns,
     )  # fmt: skip
 
 

@@ -9,13 +9,14 @@ import math
 
 from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import OnGrid
-from bruit.planning.option import Option, descent_error
+from bruit.planning.option import Option, descent_error, refuse_idle
 from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 
 
 def option(question: Question) -> Option:
     """What trust in one party would buy."""
+    refuse_idle(question, "steps", "cooldown")
     n, releases = question.peers, 1 if question.job == "mean" else question.contributions
     z, rounding = least_noise(question, lambda asked: math.sqrt(releases) / asked.strictest_mu,
                               lambda home: releases * home.drawn(OnGrid(sum_grid(home, n))))  # fmt: skip

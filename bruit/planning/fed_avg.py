@@ -10,7 +10,7 @@ import math
 from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
-from bruit.planning.option import Option, descent_error
+from bruit.planning.option import Option, descent_error, descent_rate, refuse_idle
 from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 
@@ -19,6 +19,7 @@ def option(question: Question) -> Option:
     """The budget holds against the server, who sees every answer; all others see means."""
     if question.job != "learning":
         raise PrivacyError("federated averaging learns a model; a server that hears one value of everybody is local-dp")
+    refuse_idle(question, "steps", "cooldown")
     n, rounds = question.peers, question.contributions
     z, rounding = least_noise(question, lambda asked: math.sqrt(rounds) / asked.strictest_mu,
                               lambda home: n * rounds * home.drawn(OnGrid(sum_grid(home, n))))  # fmt: skip
@@ -27,4 +28,5 @@ def option(question: Question) -> Option:
         "a server that tells everybody the same model; it sees noisy gradients, one by one",
         descent_error(question, rounds, z**2 / n), True, "walk:RW-3, averaged gradients", 2.0 * rounds, float(rounds),
         (f"who is not the server learns {1 / (n - question.colluders):.3g} of that loss",), rounding,
+        {"name": "fed-avg", "rate": descent_rate(question, rounds, z**2 / n)},
     )  # fmt: skip

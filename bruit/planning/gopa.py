@@ -14,7 +14,7 @@ from functools import partial
 from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
-from bruit.planning.option import Option, rounded_up
+from bruit.planning.option import Option, refuse_idle, rounded_up
 from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.privacy.accountants.gaussian import mu_of
@@ -31,6 +31,7 @@ def option(question: Question) -> Option:
         raise PrivacyError("GOPA averages one value per peer: it sums, not learns")
     if question.caps is not None:
         raise PrivacyError("what GOPA publishes everybody sees: there is nothing to choose between pairs")
+    refuse_idle(question, "steps", "cooldown")
     honest = question.peers - question.colluders
     if honest < 2:
         raise PrivacyError(f"with {question.colluders} colluders among {question.peers} peers all neighbors of the last"
@@ -85,5 +86,5 @@ def _stated(
         "gopa", graph, 1, own, status, theorem, spec, f"{honest} of {question.peers} peers are honest and stay",
         own / math.sqrt(question.peers), False, "perso:GOPA-5: own / sqrt(n)", 2 * degree + 1, question.mu**2 * own**2,
         (noise, cost, "who drops out is rolled back, as long as it has published nothing",
-         "between real peers with `bruit mean --peers`"), rounding,
+         "between real peers with `bruit mean --book`"), rounding, {"name": "gopa", "ratio": float(rounded_up(ratio))},
     )  # fmt: skip

@@ -23,7 +23,7 @@ from bruit.algorithms.muffliato import muffliato
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.planning.noise import least_multiplier
-from bruit.planning.option import Option, descent_error
+from bruit.planning.option import Option, descent_error, descent_rate, refuse_idle
 from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.privacy.network.consensus import is_uniform
@@ -34,8 +34,10 @@ EXACT_PEERS = 300
 
 def option(question: Question) -> Option:
     """Plain or accelerated gossip on the question's graph."""
+    refuse_idle(question, "cooldown")
     graph = fixed_graph(question)
     if question.job == "learning":
+        refuse_idle(question, "steps")
         return _learning(question, graph)
     if is_uniform(graph):
         raise PrivacyError("on the complete graph everybody hears every noisy value at once: this is local DP")
@@ -46,6 +48,7 @@ def option(question: Question) -> Option:
         "gossip", graph.name, steps, z, "proven", "the exact loss of linear gossip", needed.how,
         _trust(question), _error(question, graph, z, steps), True, "gossip:MUF-4",
         float(steps * graph.degrees.mean()), needed.loss, notes, rounding,
+        {"name": "chebyshev"},
     )  # fmt: skip
 
 
@@ -137,12 +140,14 @@ def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
 def _learning(question: Question, graph: Graph) -> Option:
     """Gossip SGD off the butterfly: hidden models react to what they heard, so every round counts in full."""
     rounds, n = question.contributions, graph.n
-    z, rounding = least_noise(question, lambda asked: math.sqrt(rounds) / asked.mu, partial(_taught, graph, rounds))
+    z, rounding = least_noise(question, lambda asked: math.sqrt(rounds) / asked.strictest_mu,
+                              partial(_taught, graph, rounds))  # fmt: skip
     return Option(
         "gossip", graph.name, rounds, z, "proven", "local DP: composition of the ledger's lines", "gossip:MUF-9 ldp",
         "nobody: all messages may be public", descent_error(question, rounds, z**2 / n), False,
         "walk:RW-3, averaged gradients, if every round mixed completely", float(rounds * graph.degrees.mean()),
         float(rounds), ("no theorem covers adaptive gradients on a graph without exact consensus",), rounding,
+        {"name": "gossip-sgd", "rate": descent_rate(question, rounds, z**2 / n)},
     )  # fmt: skip
 
 

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import math
 
-from bruit.planning.option import Option, descent_error
+from bruit.planning.option import Option, descent_error, descent_rate, refuse_idle
 from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 
 
 def option(question: Question) -> Option:
     """The baseline every other option is measured against."""
+    refuse_idle(question, "steps", "cooldown")
     n, releases = question.peers, 1 if question.job == "mean" else question.contributions
     z, rounding = least_noise(question, lambda asked: math.sqrt(releases) / asked.strictest_mu,
                               lambda home: home.released(releases))  # fmt: skip
     error = z / math.sqrt(n) if question.job == "mean" else descent_error(question, releases, z**2 / n)
     statement = "gossip:DP-8: z / sqrt(n)" if question.job == "mean" else "walk:RW-3, averaged gradients"
+    learns = {"name": "gossip-sgd", "rate": descent_rate(question, releases, z**2 / n)}
     return Option(
         "local-dp", "any", releases, z, "proven", "local DP: composition of the ledger's lines", "gossip:DP-8",
         "nobody: all messages may be public", error, question.job == "learning", statement,
         float(releases * (n - 1)), float(releases), (), rounding,
+        {"name": "averaging"} if question.job == "mean" else learns,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,8 @@ class Option:
     """`error` is the root mean square error of the mean in units of the sensitivity, or the excess loss of the model;
     `statement` names where it comes from, `at_most` whether it is a bound; `trust` is what one has to believe. A noise
     multiplier or loss that means nothing here is nan. `rounding` is R of all that is sent (fp:FP-0), which is inside
-    the budget: 0 where nothing is rounded, nan where nothing is known of it, and then the status is ideal at best."""
+    the budget: 0 where nothing is rounded, nan where nothing is known of it, and then the status is ideal at best.
+    `algorithm` is the section of the experiment that runs it, None where no experiment does."""
 
     protocol: str
     graph: str
@@ -36,6 +38,7 @@ class Option:
     loss: float = math.nan
     notes: tuple[str, ...] = ()
     rounding: float = math.nan
+    algorithm: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.status == "proven" and math.isnan(self.rounding):
@@ -62,6 +65,20 @@ class Option:
         }  # fmt: skip
 
 
+def refuse_idle(question: Question, *names: str) -> None:
+    """Refuse what was asked for and would be ignored: a plan never leaves out a wish without a word."""
+    sentences = {
+        "steps": (question.steps is not None, f"steps = {question.steps} cannot be asked of it: its length follows from"
+                  " the number of peers and of contributions; leave --steps out"),
+        "cooldown": (question.cooldown != 1, f"a cool-down of {question.cooldown} is for walks, and nobody rests here;"
+                     " leave --cooldown out"),
+    }  # fmt: skip
+    for name in names:
+        asked, sentence = sentences[name]
+        if asked:
+            raise PrivacyError(sentence)
+
+
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
 
@@ -79,10 +96,24 @@ def rounded_up(number: float, digits: int = 4) -> str:
     return f"{float(text) + step:.{digits}g}"
 
 
+def descent_rate(question: Question, steps: int, noise_variance: float) -> float:
+    """The step behind the bound below, D / (G sqrt(T)), to two digits and never above 2 / beta = 8 (walk:RW-3).
+
+    beta = 1/4 is that of logistic losses of rows of length 1.
+    """
+    best = question.diameter / (_gradient(question, noise_variance) * math.sqrt(steps))
+    return min(8.0, float(f"{best:.2g}"))
+
+
+def _gradient(question: Question, noise_variance: float) -> float:
+    """G, the root mean square length of a noisy gradient."""
+    return math.sqrt(0.25 + question.dim * noise_variance) * question.sensitivity
+
+
 def descent_error(question: Question, steps: int, noise_variance: float) -> float:
     """Excess loss after so many noisy gradient steps of the best rate (walk:RW-3, Prop. 7.3).
 
         2 D G (2 + log T) / sqrt(T),   G^2 = L^2 + d * noise_variance,   L = 1/2 in units of the sensitivity 2 L
     """
-    bound = math.sqrt(0.25 + question.dim * noise_variance) * question.sensitivity
+    bound = _gradient(question, noise_variance)
     return 2 * question.diameter * bound * (2 + math.log(steps)) / math.sqrt(steps)

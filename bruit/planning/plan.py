@@ -18,6 +18,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.planning.option import Option
 from bruit.planning.question import Question
+from bruit.planning.worth import without_data, worth
 from bruit.privacy.guarantee import STATUSES
 
 ALIASES = {
@@ -35,12 +36,21 @@ class Plan:
     alternatives: tuple[Option, ...]
     refused: dict[str, str]
 
+    def _nobody_first(self) -> tuple[Option, ...]:
+        """The other options, those that need nobody in the middle first."""
+        return tuple(sorted(self.alternatives, key=lambda option: option.protocol in SHOWN))
+
+    def claim(self) -> str:
+        """What the chosen option promises, in words."""
+        return claim(self.question, self.chosen)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the chosen option's keys at the top."""
-        asked = self.question
+        asked, verdict = self.question, worth(self.question, self.chosen, self._nobody_first())
         return {
             **self.chosen.to_dict(asked), "epsilon": asked.epsilon, "delta": asked.delta, "level": "user",
-            "claim": claim(asked, self.chosen),
+            "claim": self.claim(), "without_data": without_data(asked), "useless": verdict.useless,
+            "verdict": verdict.sentence, "would_help": list(verdict.would_help),
             "protects": "every pair, by its cap" if asked.caps is not None else
                         "the worst pair" if asked.protect == "worst" else "the mean over pairs, a summary",
             "colluders": asked.colluders, "peers": asked.peers, "job": asked.job, "dim": asked.dim,
@@ -86,6 +96,7 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
     found, refused = _options(question, known)
     if wanted is not None and wanted in refused and not any(option.protocol == wanted for option in found):
         raise PrivacyError(f"{wanted} does not do this: {refused[wanted]}")
+    found = [_on_its_own_graph(option, question) for option in found]
     ranked = sorted(found, key=lambda option: (option.error, option.messages))
     able = [one for one in ranked if one.protocol == wanted or
             (wanted is None and one.protocol not in SHOWN and one.status != "heuristic")]  # fmt: skip
@@ -93,6 +104,14 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
         raise PrivacyError("; ".join(f"{name}: {why}" for name, why in refused.items()))
     chosen = min(able, key=lambda one: STATUSES.index(one.status))  # what is proven before what is quoted
     return Plan(question, chosen, tuple(option for option in ranked if option is not chosen), refused)
+
+
+def _on_its_own_graph(option: Option, question: Question) -> Option:
+    """Say so where a protocol does not use the graph that was asked for."""
+    if question.graph is None or option.graph in (question.graph.name, "any"):
+        return option
+    return replace(option, notes=(*option.notes, f"not on {question.graph.name}: it brings its own graph,"
+                                                 f" {option.graph}"))  # fmt: skip
 
 
 def _options(question: Question, known: dict[str, Callable[[Question], Option]]) -> tuple[list[Option], dict[str, str]]:

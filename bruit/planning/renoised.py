@@ -19,7 +19,7 @@ from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.planning.gossip import fixed_graph
 from bruit.planning.noise import least_multiplier
-from bruit.planning.option import Option
+from bruit.planning.option import Option, refuse_idle
 from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.planning.utility import renoised_extra_variance
@@ -30,6 +30,7 @@ TAU, EXACT_PEERS, SAMPLED, LONGEST = 0.1, 160, 2, 2000
 
 def option(question: Question) -> Option:
     """Message noise of 0.1 sigma, tapered in the second half of the rounds."""
+    refuse_idle(question, "cooldown")
     graph = fixed_graph(question)
     if question.job != "mean":
         raise PrivacyError("re-noised gossip averages one release per peer; for learning see butterfly and walk")
@@ -49,6 +50,7 @@ def option(question: Question) -> Option:
         "renoised", graph.name, steps, z, "proven" if proven else "heuristic", "re-noised gossip", "gossip:MUF-X1",
         "peers follow the protocol and look only at what they receive", _error(question, graph, z, steps), True,
         "gossip:MUF-X1", float(steps * graph.degrees.mean()), loss, notes, rounding,
+        {"name": "renoised", "tau": TAU},
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import OnGrid
 from bruit.errors import PrivacyError
-from bruit.planning.option import Option
+from bruit.planning.option import Option, refuse_idle
 from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 from bruit.privacy.network.ring import error_std, ring_losses, shared_noise, spaced_noise, with_last_noise
@@ -26,6 +26,7 @@ def option(question: Question) -> Option:
         raise PrivacyError("the ring theorem needs contributions that do not depend on the token: it sums, not learns")
     if question.caps is not None:
         raise PrivacyError("on a ring every pair loses one unit: there is nothing to choose between pairs")
+    refuse_idle(question, "steps", "cooldown")
     n = question.peers
     if n < 3:
         raise PrivacyError(f"a private ring needs at least 3 peers, found {n}")
@@ -44,4 +45,5 @@ def option(question: Question) -> Option:
         "ring", f"ring:{n}", n, z, "proven", "increments of a private ring sum", spec, trust, math.sqrt(terms) * z / n,
         False, f"gossip:RING-1: sqrt({terms:g}) z / n", 2.0, loss,
         ("nobody may drop out: a skipped noise step leaves a window without noise",), rounding,
+        {"name": "ring-sum", "published": True, "noise": "spaced" if alone else "shared"},
     )  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from bruit.errors import PrivacyError
-from bruit.planning.option import Option, descent_error
+from bruit.planning.option import Option, descent_error, refuse_idle
 from bruit.planning.question import Question
 
 
@@ -19,6 +19,7 @@ def option(question: Question) -> Option:
     """Values or gradients, summed by an untrusted server that sees masked words only."""
     if question.caps is not None:
         raise PrivacyError("everybody sees the same sum: there is nothing to choose between pairs")
+    refuse_idle(question, "steps", "cooldown")
     n, honest = question.peers, question.peers - question.colluders
     threshold = n // 2 + 1
     if question.colluders >= threshold:

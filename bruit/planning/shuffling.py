@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from bruit.errors import PrivacyError
-from bruit.planning.option import Option
+from bruit.planning.option import Option, refuse_idle
 from bruit.planning.question import Question
 from bruit.privacy.accountants.shuffling import local_budget
 
@@ -21,6 +21,7 @@ def option(question: Question) -> Option:
         raise PrivacyError("shuffled bits estimate the mean of one number per peer")
     if question.caps is not None:
         raise PrivacyError("everybody sees the same reports: there is nothing to choose between pairs")
+    refuse_idle(question, "steps", "cooldown")
     n = question.peers
     local = local_budget(question.epsilon, n - question.colluders, question.delta)
     return Option(

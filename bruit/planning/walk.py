@@ -13,7 +13,7 @@ import math
 from bruit.algorithms.walk_sgd import WalkSGD
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
-from bruit.planning.option import Option, descent_error
+from bruit.planning.option import Option, descent_error, descent_rate
 from bruit.planning.precision import Planned
 from bruit.planning.question import Question
 from bruit.privacy.network.consensus import is_uniform
@@ -31,6 +31,8 @@ from bruit.privacy.network.walk_pairs import summary
 EXACT_PAIRS, ALL_PAIRS, ALIKE, FOLLOWED, COARSE = 12, 512, 2048, 4096, 2**14
 """Peers up to which pairs are followed exactly, and up to which all are bounded: any graph, and one of equal peers."""
 START = 0.5  # noise multipliers are seldom below: R is that of the least noise that may be the answer
+BEFORE = ("before the walk, over all the ways it may go; after it, `bruit epsilon` tells what the walk that happened"
+          " gave away, which may be more or less")
 SLACK = 1.2  # visits the cap allows, over the mean: as in the published experiments (walk:F-4)
 
 
@@ -44,27 +46,40 @@ def option(question: Question) -> Option:
     learning = question.job == "learning"
     if not learning and not is_uniform(graph):
         raise PrivacyError("the error of a mean by a walk is known where visits are uniform: on the complete graph")
-    hops = max(1, round(rounds * graph.n / SLACK)) if learning else graph.n
+    hops = _hops(question, graph.n)
     z, theorem, rounding = _sent(question, graph, hops)
-    error = descent_error(question, hops, z**2) if learning else _mean_error(question, graph.n, z)
+    error = descent_error(question, hops, z**2) if learning else _mean_error(question, graph.n, hops, z)
     statement = ("walk:RW-3, Prop. 7.3, the few visits above the cap left out" if learning else
                  "walk:RW-14, one contribution each: visits of uniform peers, silent ones add noise too")  # fmt: skip
     notes = (str(limits(rounds, question.cooldown)), str(FLOATS),
-             "assumed: the last token is not published; losses are convex and smooth, the rate is at most 2 / beta")
+             "assumed: the last token is not published; losses are convex and smooth, the rate is at most 2 / beta",
+             BEFORE)  # fmt: skip
     return Option(
         "walk", graph.name, hops, z, "proven", theorem, "walk:RW-14",
         "peers follow the protocol and add the full noise", error, False, statement, hops / graph.n, math.nan, notes,
-        rounding,
+        rounding, {"name": "walk-sgd", "rate": descent_rate(question, hops, z**2), "cap": rounds,
+                   "rest": question.cooldown} if learning else None,
     )  # fmt: skip
 
 
-def _mean_error(question: Question, n: int, z: float) -> float:
-    """n hops reach a share s = 1 - (1 - 1/n)^n of the peers, each of whom contributes once; every hop adds noise.
+def _hops(question: Question, n: int) -> int:
+    """As many as asked for; else what the cap allows on average with some slack, or one for each peer of a mean."""
+    if question.steps is None:
+        return max(1, round(question.contributions * n / SLACK)) if question.job == "learning" else n
+    if question.steps > question.contributions * n:
+        raise PrivacyError(f"{question.steps} hops are more than {n} peers can use, who contribute at most"
+                           f" {question.contributions} times each; ask for {question.contributions * n} steps or fewer,"
+                           " or for more contributions")  # fmt: skip
+    return question.steps
 
-        sqrt(n z^2 / (s n)^2 + spread (1 - s) / (s n))
+
+def _mean_error(question: Question, n: int, hops: int, z: float) -> float:
+    """h hops reach a share s = 1 - (1 - 1/n)^h of the peers, each of whom contributes once; every hop adds noise.
+
+        sqrt(h z^2 / (s n)^2 + spread (1 - s) / (s n))
     """
-    reached = 1 - (1 - 1 / n) ** n
-    return math.sqrt(z**2 / (n * reached**2) + question.spread * (1 - reached) / (reached * n))
+    reached = 1 - (1 - 1 / n) ** hops
+    return math.sqrt(hops * (z / (n * reached)) ** 2 + question.spread * (1 - reached) / (reached * n))
 
 
 def _sent(question: Question, graph: Graph, hops: int) -> tuple[float, str, float]:

@@ -109,7 +109,7 @@ class MeanTerms:
             raise ConfigError(f"the column {self.column!r} is empty, or holds missing numbers; look for holes")
         if values.min() < self.low or values.max() > self.high:
             raise ConfigError(f"the column {self.column!r} reaches from {values.min():g} to {values.max():g}, beyond"
-                              f" {self.low:g}..{self.high:g}; add --clip, or agree on a larger range")  # fmt: skip
+                              f" {self.low:g}..{self.high:g}; add --clamp, or agree on a larger range")  # fmt: skip
         if self.rows is None:
             return np.array([values.mean()])
         if len(values) != self.rows[me]:

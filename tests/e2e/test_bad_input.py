@@ -231,7 +231,8 @@ def test_unknown_names_are_named_with_their_line_and_the_nearest(bruit, mean, ol
     (["--of", -1, "--seen-by", 0], "there is no peer -1"), (["--of", 0, "--seen-by", 9], "there is no peer 9"),
     (["--of", 2, "--seen-by", "1,2"], "nobody has secrets from oneself"), (["--seen-by", "some"], "'everybody'"),
     (["--algorithm", "averging"], "did you mean 'averaging'?"), (["--set", "rate"], "key=value"),
-    (["--set", "rate=1"], "no parameter 'rate'"), (["--matrix", "no/where.npy"], "there is no folder no"),
+    (["--set", "algorithm.rate=1"], "no parameter 'rate'"), (["--set", "rate=1"], "--set algorithm.rate"),
+    (["--matrix", "no/where.npy"], "there is no folder no"),
     (["--algorithm", "gossip-sgd", "--published"], "no published formula"),
 ])  # fmt: skip
 def test_impossible_questions(bruit, tmp_path, words, found):

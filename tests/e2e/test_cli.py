@@ -153,7 +153,7 @@ def test_epsilon_published_is_labelled(bruit):
 @pytest.mark.parametrize("preset", ["muffliato", "randomized-muffliato"])
 def test_a_preset_chooses_its_horizon(bruit, preset):
     said = bruit("epsilon", "--graph", "ring:6", "--algorithm", preset, "--sigma", 1, "--of", 3, "--seen-by", 0,
-                 "--set", "spread=0.5", "--json")
+                 "--set", "algorithm.spread=0.5", "--json")
     assert said.code == 0
     assert 0 <= said.json["loss"] <= 1
 
@@ -283,3 +283,49 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
     assert terminal.progress_bar(quiet=True) is None
     with terminal.Ticker(quiet=False, title="work") as ticker:
         ticker(1, 2, {"loss": 0.5})
+
+
+def test_set_changes_the_run_and_the_folder_tells_it(bruit, mean):
+    said = bruit("run", mean, "--set", "privacy.sigma=3", "--set", "task.dim=5", "--seed", 7, "--out", "x.run")
+    assert said.code == 0
+    assert "changed: privacy.sigma = 3 instead of 1.5; task.dim = 5 instead of 2; seed = 7 instead of 3" in said.out
+    kept = Path("x.run/experiment.toml")
+    assert br.load("x.run").privacy.sigma == 3
+    again = bruit("run", kept, "--out", "y.run", "--json")
+    assert again.json["seed"] == 7
+    assert np.array_equal(br.load("x.run").estimates, br.load("y.run").estimates)
+
+
+def test_set_refuses_what_is_no_key(bruit, mean):
+    for words, found in (("privacy.sigmma=3", "did you mean 'privacy.sigma'"), ("sigma=3", "'privacy.sigma'")):
+        said = bruit("run", mean, "--set", words)
+        assert said.code == 2
+        assert found in said.err
+    assert bruit("run", mean, "--seed", 1, "--set", "seed=2").code == 2
+    assert not Path("runs").exists()
+
+
+def test_a_sweep_takes_set_too(bruit, mean):
+    rows = bruit("sweep", mean, "--set", "task.dim=3", "--vary", "privacy.sigma=1,2", "--json").json
+    plain = bruit("sweep", mean, "--vary", "privacy.sigma=1,2", "--json").json
+    assert [row["mse"] for row in rows] != [row["mse"] for row in plain]
+    assert bruit("sweep", mean, "--set", "steps=2", "--vary", "steps=1,2").code == 2
+
+
+def test_epsilon_of_a_folder_refuses_the_options_of_a_protocol(bruit, saved):
+    for words in (("--dim", 3), ("--sensitivity", 2), ("--smoothness", 1), ("--algorithm", "gossip-sgd"), ("--seed", 4)):
+        said = bruit("epsilon", saved, *words)
+        assert said.code == 2, words
+        assert "name either a run folder or a protocol" in said.err
+
+
+def test_a_next_command_can_be_typed_as_it_is_printed(monkeypatch, tmp_path):
+    """By the name if the shell finds it, else by what was started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / ".venv" / "bin" / "bruit")])
+    assert terminal.program() == ".venv/bin/bruit"
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bruit/__main__.py"])
+    assert terminal.program() == f"{sys.executable} -m bruit"
+    monkeypatch.setattr(sys, "argv", ["pytest"])
+    assert terminal.program() == "bruit"

@@ -107,18 +107,19 @@ def ask(*words):
 
 def test_simulated_users():
     """epsilon = 4 for each of 12 attributes gives users away, 0.01 leaves chance."""
-    loud = json.loads(ask("--users", 80, "--attributes", 12, "--values", 4, "--epsilon", 4, "--json"))
+    loud = json.loads(ask("--users", 80, "--attributes", 12, "--values", 4, "--epsilon-per-report", 4, "--json"))
     assert loud["success"] > 0.8
     assert loud["beats_chance"]
     assert loud["chance"] == 1 / 80
     assert loud["interval"][0] < loud["success"] <= loud["interval"][1]
     assert (loud["epsilon_per_report"], loud["epsilon_together"]) == (48, 96)
     assert "Epsilon 0.353 for all attributes" in loud["defence"]  # log(79 / 39) / 2
-    quiet = json.loads(ask("--users", 80, "--attributes", 12, "--values", 4, "--epsilon", 0.01, "--json"))
+    quiet = json.loads(ask("--users", 80, "--attributes", 12, "--values", 4, "--epsilon-per-report", 0.01, "--json"))
     assert not quiet["beats_chance"]
     assert quiet["limit"] == pytest.approx(1 / (1 + 79 * math.exp(-0.24)))
     assert "The noise is the defence" in quiet["defence"]
-    changed = json.loads(ask("--users", 80, "--attributes", 12, "--values", 4, "--epsilon", 4, "--keep", 0, "--json"))
+    changed = json.loads(ask("--users", 80, "--attributes", 12, "--values", 4, "--epsilon-per-report", 4, "--keep", 0,
+                             "--json"))
     assert changed["success"] < 0.1
     noisy = json.loads(ask("--users", 20, "--protocol", "gaussian", "--json"))
     assert noisy["limit"] is None

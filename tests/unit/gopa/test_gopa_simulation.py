@@ -115,7 +115,7 @@ def test_shares_of_noise_grow_with_the_rounds_of_learning():
 
 def test_the_planner_says_where_real_peers_find_gopa():
     told = protocols()["gopa"](Question(20, 1.0, 1e-6, "mean")).notes
-    assert "between real peers with `bruit mean --peers`" in told
+    assert "between real peers with `bruit mean --book`" in told
 
 
 @pytest.mark.parametrize(("changes", "protocol", "words"), [

@@ -27,7 +27,7 @@ BAD = [
     (["--rounds", "2"], "one of --listen and --with"),
     (["--listen", "127.0.0.1:0"], "give --identity"),
     (["--listen", "127.0.0.1:0", "--identity", "me"], "give --identity"),
-    (["--listen", "127.0.0.1:0", "--seed", "1", *KNOWN], "leave --clip, --levels and --seed out"),
+    (["--listen", "127.0.0.1:0", "--seed", "1", *KNOWN], "leave --clamp, --levels and --seed out"),
     (["--listen", "nowhere", *KNOWN], "HOST:PORT"),
     (["--listen", "127.0.0.1:0", "--label", "word", *KNOWN], "line 2, column 'word' holds 'no'.*--positive"),
     (["--listen", "127.0.0.1:0", "--epsilon", "0", *KNOWN], "between 1e-09 and 40"),
