@@ -7,15 +7,24 @@ Models lie in the ball |x|_1 <= radius, which the algorithm keeps. A record is t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
+from typing import cast
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.choice import EVERYTHING, Choice
+from bruit.tasks.data import load
+from bruit.tasks.logistic import Logistic
+from bruit.tasks.preparation import Preparation, Prepared, prepare
+from bruit.tasks.public import NOTHING, Agreed, Fact, Source
 from bruit.tasks.records import Part, Records
+from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Task
+
+AGREED_RANGE = 2.0  # thresholds lie within so many agreed scales of the agreed center
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +58,28 @@ class Boosted(Task):
             raise ConfigError(f"the base predictors answered with shape {answers.shape} for {len(targets)} records; "
                               "they must give one row a record and one column a predictor")
         return Records.of(answers, targets, owners)
+
+    @staticmethod
+    def load(data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *, predictors: int = 100,
+             own_test: float = 0.2, standardize: str = "public", test: float = 0.2, label: str | None = None,
+             owner: str | None = None, components: int | None = None, agreed: Agreed = NOTHING,
+             choice: Choice = EVERYTHING) -> "Boosted":
+        """A named set or a user's file of two classes, dealt to peers, with decision stumps as base predictors.
+
+        predictors: how many stumps at least, evenly over the range of each column in the public rows; without public
+        rows, within two agreed scales of the agreed center. own_test: the share of its own records that a peer is
+        judged on, at least one; 0 judges it on those it learns from.
+        """
+        choices = Preparation(peers, split, seed, standardize, "none", test, components, agreed, own_test)
+        table = load(data, label, owner, agreed, choice)
+        ready = prepare(table, *Logistic._encode(table), choices)
+        stumps, where = _stumps(ready, standardize, predictors)
+        source: Source = "agreed" if ready.held_out is None else "public rows"
+        known = Fact(f"the {len(stumps.feature)} stumps, {where}", source)
+        facts = [*cast(list[object], ready.manifest["public"]), known.describe()]
+        told: Manifest = {**ready.manifest, "public": facts, "rows": "base predictions 1 and -1", "intercept": False}
+        ready = replace(ready, rows=stumps(ready.rows[:, :-1]), held_out=None, manifest=told)
+        return Boosted(ready.records(), ready.own_test())
 
     @property
     def peers(self) -> int:
@@ -118,9 +149,11 @@ class Boosted(Task):
 
     def describe(self) -> Manifest:
         sizes = self.sizes
-        return {"task": "Boosted", "peers": self.peers, "dim": self.dim, "records": int(sizes.sum()),
-                "records_per_peer": [int(sizes.min()), int(sizes.max())],
-                "public": self.records.manifest.get("public", []),
+        judged = "own test records" if self.held_out is not None else "the records they learn from"
+        return {**self.records.manifest, "task": "Boosted", "peers": self.peers, "dim": self.dim,
+                "records": int(sizes.sum()), "records_per_peer": [int(sizes.min()), int(sizes.max())],
+                "public": self.records.manifest.get("public", []), "judged_on": judged,
+                "test": 0.0,  # no score is measured on public records
                 "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
 
     def references(self) -> dict[str, float]:
@@ -137,6 +170,18 @@ class Boosted(Task):
     def largest(self) -> float:
         """The largest base prediction, in size."""
         return max(float(np.abs(block.features).max()) for block in self.records.blocks)
+
+
+def _stumps(ready: Prepared, standardize: str, count: int) -> tuple[Stumps, str]:
+    """Stumps over public ranges of the columns, the intercept left out, and a word on where the ranges come from."""
+    if ready.held_out is not None:
+        shown = ready.held_out.features[:, :-1]
+        return Stumps.over(shown.min(axis=0), shown.max(axis=0), count), "over the ranges of the public records"
+    if standardize != "agreed":
+        raise ConfigError("the thresholds of stumps lie within public ranges of the columns: hold out some records "
+                          "(test), or agree on scales (standardize = \"agreed\")")
+    wide = np.full(ready.rows.shape[1] - 1, AGREED_RANGE)
+    return Stumps.over(-wide, wide, count), f"within {AGREED_RANGE:g} agreed scales of the agreed centers"
 
 
 def _margins(part: Part, x: Array) -> Array:

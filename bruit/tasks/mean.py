@@ -14,15 +14,18 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.public import Fact, said
 from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.use import Use
 
 
 @dataclass(frozen=True, eq=False)
 class Mean(Task):
-    """Values (n, d), one row a peer; `name` says in the manifest where they come from, `facts` what else all know."""
+    """Values (n, d), one row a peer; in the manifest, `name` says where they come from, `facts` what else all know, and
+    `use` what of a data set they are."""
 
     values: Array
     name: str = "values"
     facts: tuple[Fact, ...] = ()
+    use: Use | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or 0 in self.values.shape:
@@ -99,7 +102,8 @@ class Mean(Task):
 
     def describe(self) -> Manifest:
         shape = Fact(f"the number of peers, {self.peers}, and the length of their values, {self.dim}", "agreed")
-        return {"task": "Mean", "peers": self.peers, "dim": self.dim, "data": {"name": self.name},
+        used = {} if self.use is None else {"used": self.use.describe()}
+        return {"task": "Mean", "peers": self.peers, "dim": self.dim, "data": {"name": self.name}, **used,
                 "public": said((shape, *self.facts))}
 
     def references(self) -> dict[str, float]:

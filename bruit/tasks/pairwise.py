@@ -15,6 +15,7 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.choice import EVERYTHING, Choice
 from bruit.tasks.data import load
 from bruit.tasks.pair_losses import PairLoss, ScoreLoss, named_loss, some
 from bruit.tasks.points import Points
@@ -61,15 +62,14 @@ class Pairwise(Task):
     def load(data: str, loss: str = "auc", peers: int | None = None, split: str = "iid", seed: int = 0, *,
              standardize: str = "public", rows: str = "unit", test: float = 0.2, label: str | None = None,
              owner: str | None = None, components: int | None = None, bins: int | None = None,
-             agreed: Agreed = NOTHING) -> Pairwise:
+             agreed: Agreed = NOTHING, choice: Choice = EVERYTHING) -> Pairwise:
         """A named set or a user's file, dealt to peers as for other tasks.
 
         bins: peers show the nearest of so many points, found by k-means on the public part, a share for each label.
         """
-        table, chosen = load(data, label, owner, agreed), named_loss(loss)
-        targets, classes, note = _encode(table, chosen)
-        records = prepare(table, targets, classes, note,
-                          Preparation(peers, split, seed, standardize, rows, test, components, agreed))  # fmt: skip
+        table, chosen = load(data, label, owner, agreed, choice), named_loss(loss)
+        records = prepare(table, *_encode(table, chosen),
+                          Preparation(peers, split, seed, standardize, rows, test, components, agreed)).records()
         points = _points(records)
         public = None
         if records.held_out is not None:

@@ -22,17 +22,19 @@ from bruit.statistics.u_statistics import peer_statistic, u_statistic
 from bruit.tasks.points import Points
 from bruit.tasks.public import Fact, counts, said
 from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.use import Use
 
 
 @dataclass(frozen=True, eq=False)
 class Statistic(Task):
-    """Points of the peers and a symmetric kernel of two of them."""
+    """Points of the peers and a symmetric kernel of two of them; `use` says what of a data set they are."""
 
     points: Points
     kernel: Kernel
     factor: float = 1.0
     name: str = "points"
     facts: tuple[Fact, ...] = ()
+    use: Use | None = None
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel, as_points(self.points.rows, self.kernel))
@@ -122,7 +124,9 @@ class Statistic(Task):
         return Constants(inf, inf, 0.0, "declared")
 
     def describe(self) -> Manifest:
-        shown = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
+        shown: Manifest = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
+        if self.use is not None:
+            shown["used"] = self.use.describe()
         return {"task": "Statistic", "kernel": self.kernel.name, "factor": self.factor, "peers": self.peers, "dim": 1,
                 "points": len(self.points.rows), **shown, "data": {"name": self.name},
                 "public": said((Fact(f"the number of peers, {self.peers}, and the kernel", "agreed"),

@@ -26,7 +26,7 @@ LAYERS = (
     ("asking", "audits", "dashboard", "listing", "personal", "planning", "sweep", "testing"),
     ("repeating", "replaying", "report"),
     ("build",),
-    ("entrance",),
+    ("entrance", "task_files"),
     ("communication", "config", "expected", "experiment"),
     ("attacks",),
     ("result",),
