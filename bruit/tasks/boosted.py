@@ -24,6 +24,7 @@ from bruit.tasks.records import Part, Records
 from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Task
 
+REFERENCE_STEPS = 100
 AGREED_RANGE = 2.0  # thresholds lie within so many agreed scales of the agreed center
 
 
@@ -157,15 +158,15 @@ class Boosted(Task):
                 "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
 
     def references(self) -> dict[str, float]:
-        """The accuracy of the base predictor that is best for each peer, and of the one that is best for all."""
-        alone = np.zeros((self.peers, self.dim))
-        edges = -self.gradient(np.arange(self.peers), alone)  # how much better than chance each predictor is
-        best = np.abs(edges).argmax(axis=1)
-        alone[np.arange(self.peers), best] = np.sign(edges[np.arange(self.peers), best])
-        pooled = self.sizes @ edges
-        one = np.zeros((self.peers, self.dim))
-        one[:, np.abs(pooled).argmax()] = np.sign(pooled[np.abs(pooled).argmax()])
-        return {"alone": self.evaluate(alone)["accuracy"], "central": self.evaluate(one)["accuracy"]}
+        """The accuracy of what every peer boosts alone, and of one model boosted on all records, without noise.
+
+        Both are the Frank-Wolfe steps of `boosting` without neighbors, in the ball of radius 1, which is its default.
+        """
+        everyone, pool = np.arange(self.peers), self.records.together()
+        alone = _boost(lambda x: self.gradient(everyone, x), (self.peers, self.dim))
+        one = _boost(lambda x: _gradient(pool, x), (1, self.dim))
+        central = np.broadcast_to(one, (self.peers, self.dim))
+        return {"alone": self.evaluate(alone)["accuracy"], "central": self.evaluate(central)["accuracy"]}
 
     def largest(self) -> float:
         """The largest base prediction, in size."""
@@ -195,6 +196,17 @@ def _gradient(part: Part, x: Array) -> Array:
     shares /= shares.sum(axis=1)[:, None]
     pull: Array = np.matmul((shares * part.targets)[:, None, :], part.features)[:, 0]
     return -pull
+
+
+def _boost(gradient: Callable[[Array], Array], shape: tuple[int, int]) -> Array:
+    """x <- (1 - t) x - t sign(g_k) e_k, k = argmax |g_k|, t = 2 / (2 + step), row by row from 0 (perso:PERSO-6)."""
+    models, rows = np.zeros(shape), np.arange(shape[0])
+    for step in range(1, REFERENCE_STEPS + 1):
+        slope = gradient(models)
+        best = np.abs(slope).argmax(axis=1)
+        models *= 1 - 2 / (2 + step)
+        models[rows, best] -= 2 / (2 + step) * np.sign(slope[rows, best])
+    return models
 
 
 def _losses(records: Records, ids: Ints, x: Array) -> Array:

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bruit.arrays import Array, Bools
+from bruit.counted import Counted, counted
 from bruit.errors import ConfigError
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
@@ -21,7 +22,7 @@ HELP = "fill it (fill), leave out records with holes (holes = \"drop\") or the c
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Counted):
     """A table of text: its column names, its cells column by column, and the file line of each row."""
 
     file: str
@@ -67,6 +68,9 @@ class Codes(NamedTuple):
 
     codes: Array
     names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return counted("Codes", self._asdict())
 
 
 def nearest(word: str, words: tuple[str, ...]) -> str:

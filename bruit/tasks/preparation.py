@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 from bruit.tasks.choice import Reading
 from bruit.tasks.columns import nearest
@@ -40,11 +41,11 @@ class Preparation:
     test: float
     components: int | None = None
     agreed: Agreed = field(default_factory=Agreed)
-    own_test: float = 0.0  # share of each peer's own records that it is judged on, for tasks of personal models
+    own_test: float | None = None  # share of each peer's own records that it is judged on; None: on public ones
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prepared:
+class Prepared(Counted):
     """Rows that are ready, and who holds which; `judged` are records of peers that they do not learn from."""
 
     rows: Array  # (r, p)
@@ -98,8 +99,8 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
     held_out = Sample(ready[public], targets[public]) if public.any() else None
     facts += _known(table, choices, classes, note, dealt)
     split = Split(mine[dealt.rows], dealt.starts)
-    use = _use(table, public, split, choices, constant if choices.own_test else
-               (*constant, *_unseen(targets[public], classes)))  # fmt: skip
+    unseen = _unseen(targets[public], classes) if choices.own_test is None else ()
+    use = _use(table, public, split, choices, (*constant, *unseen))
     judged = None
     if choices.own_test:
         split, judged = divide(split, choices.own_test, choices.seed)
@@ -168,7 +169,7 @@ def _check(choices: Preparation) -> None:
         raise ConfigError("agreed scales and standardize='agreed' belong together; give both, or none")
     if choices.components is not None and choices.standardize != "public":
         raise ConfigError("components are those of the standardized public part; use standardize='public' with them")
-    if not 0 <= choices.own_test < 1:
+    if choices.own_test is not None and not 0 <= choices.own_test < 1:
         raise ConfigError(f"own_test is {choices.own_test}; it is the share of a peer's own records that it is judged "
                           "on, 0 <= own_test < 1")
     if not 0 <= choices.test < 1:
@@ -185,7 +186,8 @@ def _public(table: Table, strata: Array, choices: Preparation) -> tuple[Bools, t
     if is_by_owner(choices.split) and table.owners is not None:
         return _of_owners(table, _drawn_owners(table, choices), choices, "drawn")
     public = _held_out(strata, choices.test, choices.seed)
-    told = f"the {int(public.sum())} held-out records: they belong to no peer and are used for evaluation"
+    used = "are used for evaluation" if choices.own_test is None else "judge nobody"
+    told = f"the {int(public.sum())} held-out records: they belong to no peer and {used}"
     if table.owners is not None and public.any():
         told += "; their owners may own rows of peers as well, so no epsilon speaks of an owner"
     return public, (Fact(told, "public rows"),) if public.any() else ()

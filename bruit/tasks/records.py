@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted, counted
 from bruit.errors import ConfigError, PrivacyError
 from bruit.tasks.public import Fact, Source, counts, said
 from bruit.tasks.split import Split, by_owner
@@ -35,9 +36,12 @@ class Part(NamedTuple):
     targets: Array   # (k, m)
     weights: Array   # (k, m) 1/size on records, 0 on padding
 
+    def __repr__(self) -> str:
+        return counted("Part", self._asdict())
+
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Counted):
     """Peers of about the same size, padded to the largest."""
 
     peers: Ints      # (k,)
@@ -47,7 +51,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(Counted):
     """Records that belong to no peer: the held-out, public part."""
 
     features: Array  # (t, p)
@@ -55,7 +59,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class Records(Counted):
     """All peers' records, prepared, and what was declared while preparing them.
 
     row_bound: declared bound on the norm of every record, intercept included; infinite if none was declared. Rows that

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 
 DIRICHLET_DRAWS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Split(Counted):
     """Peer i holds the records rows[starts[i]:starts[i + 1]]; rows repeat only with replacement."""
 
     rows: Ints    # (r,)

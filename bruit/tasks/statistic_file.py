@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import counted
 from bruit.errors import ConfigError
 from bruit.tasks import catalog
 from bruit.tasks.choice import Choice, Fill, Reading, select
@@ -80,6 +81,9 @@ class Read(NamedTuple):
     marks: Array | None
     owners: Ints | None
     reading: Reading
+
+    def __repr__(self) -> str:
+        return counted("Read", self._asdict())
 
 
 def _read(data: str, choice: Choice, label: str | None, owner: str | None, labeled: bool, agreed: Agreed) -> Read:

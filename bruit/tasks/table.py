@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 from bruit.tasks.choice import EVERYTHING, Choice, Reading, refuse_ids, select, select_array
 from bruit.tasks.columns import MISSING, Columns, codes, encode, nearest, numbers, spelled
@@ -18,7 +19,7 @@ OWNER_NAMES = ("owner", "owners")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Counted):
     """Features (r, p), labels (r,), owners (r,) or None; text labels are codes into label_names.
 
     A feature that is nan is a hole which the mean of the public rows will fill; otherwise there is none.

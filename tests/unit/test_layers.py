@@ -45,7 +45,7 @@ LAYERS = (
     ("graphs", "tasks", "trace"),
     ("statistics",),
     ("digests", "domains", "exact_coins", "notebook_table", "whole_files"),
-    ("arrays",),
+    ("arrays", "counted"),
     ("errors",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
