@@ -19,7 +19,7 @@ class Counted:
             setattr(cls, "__repr__", cls.__repr__)  # noqa: B010  mypy refuses an assignment to a method
 
     def __repr__(self) -> str:
-        names = [field.name for field in fields(self)] if is_dataclass(self) else []
+        names: list[str] = [field.name for field in fields(self)] if is_dataclass(self) else []
         return counted(type(self).__name__, {name: getattr(self, name, None) for name in names})
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.config import TaskSection
 from bruit.errors import ConfigError
+from bruit.tasks.choice import refuse_ids, select
 from bruit.tasks.columns import Columns, nearest, numbers, read_csv
 from bruit.tasks.records import finish_rows
 from bruit.whole_files import check_place, write_whole
@@ -56,19 +58,23 @@ def read_columns(path: Path) -> Constants:
     return found
 
 
-def write_records(path: Path, agreement: Agreement, out: Path, public: Path | None = None) -> tuple[int, int]:
-    """Prepare a CSV file, and one of records that belong to nobody; (records, features) that were written."""
+def write_records(path: Path, agreement: Agreement, out: Path, public: Path | None = None,
+                  tell: Callable[[str], None] = lambda line: None) -> tuple[int, int]:  # fmt: skip
+    """Prepare a CSV file, and one of records that belong to nobody; (records, features) that were written.
+
+    `tell` is given what was left out and filled, for the owner's eyes.
+    """
     check_place(out)
     kind = agreement.task.kind
     if agreement.task.components is not None:
         raise ConfigError("the experiment asks for components, a projection that only a whole data set defines; leave "
                           "`components` out of it, or make the columns of the projection yourself")  # fmt: skip
     if kind == "mean":
-        content: dict[str, Any] = {"values": _values(_read(path), agreement)}
+        content: dict[str, Any] = {"values": _values(_read(path, agreement, tell), agreement)}
     else:
-        content = _linear(_read(path), agreement)
+        content = _linear(_read(path, agreement, tell), agreement)
         if public is not None:
-            shown = _linear(_read(public), agreement)
+            shown = _linear(_read(public, agreement, tell), agreement)
             content |= {"public_features": shown["features"], "public_targets": shown["targets"]}
     write_whole(out, lambda file: np.savez_compressed(file, kind=np.str_(kind), **content))
     out.chmod(0o600)
@@ -76,10 +82,25 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     return len(rows), rows.shape[1]
 
 
-def _read(path: Path) -> Columns:
+def _read(path: Path, agreement: Agreement, tell: Callable[[str], None]) -> Columns:
+    """The columns that were agreed on, holes filled and records left out as agreed (`bruit.tasks.choice`)."""
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
-    return read_csv(path)
+    choice = agreement.task.choice()
+    if choice.by_public_mean():
+        raise ConfigError('fill = "public" is for simulations, which hold the public rows; here agree on constants:'
+                          " fill = { column = number }")  # fmt: skip
+    if agreement.columns is not None:
+        named = tuple(name for name in agreement.columns if name != agreement.label)
+        if choice.columns and set(choice.columns) != set(named):
+            raise ConfigError(f"the experiment's columns are {', '.join(choice.columns)}, but centers and scales are "
+                              f"given for {', '.join(named)}; make them the same")  # fmt: skip
+        choice = replace(choice, columns=named, drop=())
+    table, reading = select(read_csv(path), choice, agreement.label, None)
+    refuse_ids(table, reading.used, (), choice.columns)
+    for line in reading.sentences():
+        tell(f"{table.file}: {line}")
+    return table
 
 
 def _values(table: Columns, agreement: Agreement) -> Array:

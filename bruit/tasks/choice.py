@@ -87,6 +87,21 @@ class Reading:
     filled: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     lost: tuple[str, ...] = ()
 
+    def sentences(self) -> list[str]:
+        """In words, for people: what was left out, used and filled."""
+        lines = []
+        if self.dropped:
+            lines.append(f"left out: {how_many(self.dropped, 'record')} with holes ({by_column(self.holes)})")
+        if self.lost:
+            lines.append(f"left out: {how_many(len(self.lost), 'owner')} with a hole in every record: "
+                         f"{listed(self.lost)}")
+        if self.used:
+            lines.append(f"{how_many(len(self.used), 'column')} used: {listed(self.used)}")
+        if self.unused:
+            lines.append(f"{how_many(len(self.unused), 'column')} not used: {listed(self.unused)}")
+        return [*lines, *(f"filled: {how_many(count, 'hole')} of {name!r} with {text}"
+                          for name, (count, text) in self.filled.items())]
+
     def facts(self) -> tuple[Fact, ...]:
         """What these counts tell everybody: they are read off private rows."""
         found = []
@@ -97,6 +112,11 @@ class Reading:
             counted = {name: count for name, (count, _) in self.filled.items()}
             found.append(Fact(f"how many holes were filled ({by_column(counted)})", "private rows"))
         return tuple(found)
+
+
+def how_many(count: int, thing: str) -> str:
+    """A count with its noun: 1 record, 2 records."""
+    return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
 def by_column(counted: Mapping[str, int]) -> str:
@@ -141,7 +161,7 @@ def select_array(file: str, features: Array, names: tuple[str, ...], labels: Arr
                               "number")
         if constant is not None and count:
             table[empty[:, place], place], filled[name] = constant, (count, f"{constant:g}")
-    kept, holes = np.ones(len(table), np.bool_), {}
+    kept, holes = np.ones(len(table), np.bool_), dict[str, int]()
     if choice.holes == "drop":
         left = {} if choice.by_public_mean() else {name: np.isnan(table[:, k]) for k, name in enumerate(chosen)}
         kept, holes = complete(file, left | {"the label": np.isnan(labels)})

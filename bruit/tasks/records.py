@@ -5,17 +5,18 @@ and 0 on padding. When padding would take more than four times the records, peer
 powers of two), one block each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bruit.arrays import Array, Ints
 from bruit.counted import Counted, counted
 from bruit.errors import ConfigError, PrivacyError
-from bruit.tasks.public import Fact, Source, counts, said
+from bruit.tasks.public import Fact, Source, counts, listed, said
 from bruit.tasks.split import Split, by_owner
 from bruit.tasks.task import Manifest
 
@@ -98,18 +99,29 @@ class Records(Counted):
         return int(self.blocks[0].features.shape[2])
 
     @staticmethod
-    def of(features: Array, targets: Array, owners: Ints, rows: str = "none", intercept: bool = False) -> "Records":
-        """Records from arrays in hand; owners are the peers 0..n-1, rows is "unit" or "none"."""
+    def of(features: Array, targets: ArrayLike, owners: Ints, rows: str = "none", intercept: bool = False,
+           classes: int | Sequence[str] | None = None) -> "Records":
+        """Records from arrays in hand; owners are the peers 0..n-1, rows is "unit" or "none".
+
+        classes: the classes there may be, agreed on beforehand, for softmax: how many (targets are 0, 1, ..), or their
+        names (targets are names, or places in that order). A class that no record has is one all the same. Left out,
+        the classes are those that occur, and listed as public.
+        """
+        if classes is not None:
+            targets, agreed = class_places(targets, classes)
+        targets = np.asarray(targets)
         _check_arrays(features, targets)
         _check_owners(owners, len(targets))
         ready, bound = finish_rows(np.asarray(features, dtype=np.float64), rows, intercept)
         values = np.asarray(targets, dtype=np.float64)
-        classes = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
+        if classes is None:
+            agreed = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
         sizes = np.bincount(np.asarray(owners, dtype=np.int64))
         manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none",
                               "public": said((Fact(f"the number of peers, {len(sizes)}", "agreed"), counts(sizes)))}
-        return replace(pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes,
-                            row_bound=bound, manifest=manifest), classes_from="private rows")
+        return replace(pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=agreed,
+                            row_bound=bound, manifest=manifest),
+                       classes_from="private rows" if classes is None else "agreed")
 
     def parts(self, ids: Ints, width: int) -> Iterator[Part]:
         """The records of these peers, in chunks; `width` numbers a peer are computed with (its model, say)."""
@@ -152,6 +164,27 @@ class Records(Counted):
         if len(ids) and (ids.min() < 0 or ids.max() >= self.peers):
             guilty = int(ids[(ids < 0) | (ids >= self.peers)][0])
             raise ConfigError(f"peer {guilty} was asked for its records, but peers are 0..{self.peers - 1}")
+
+
+def class_places(targets: ArrayLike, classes: int | Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+    """Targets as places in the agreed classes, and the names of these; a target that is none of them is refused."""
+    names = tuple(str(place) for place in range(classes)) if isinstance(classes, int) else tuple(classes)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(f"agreed classes are at least two different ones, found {', '.join(names) or 'none'}")
+    found = np.asarray(targets)
+    if found.dtype.kind in "US":
+        place = {name: float(number) for number, name in enumerate(names)}
+        odd = next((row for row, text in enumerate(found.tolist()) if text not in place), None)
+        if odd is None:
+            return np.array([place[text] for text in found.tolist()]), names
+    else:
+        values = found.astype(np.float64)
+        wrong = np.flatnonzero(~np.isin(values, np.arange(len(names))))
+        if not len(wrong):
+            return values, names
+        odd = int(wrong[0])
+    raise ConfigError(f"the target of row {odd} is {found[odd]}, which is none of the {len(names)} agreed classes; "
+                      f"targets are their names ({listed(names)}) or their places, 0 to {len(names) - 1}")
 
 
 def refuse_long_rows(features: Array, peers: Ints, bound: float, order: int = 2) -> None:

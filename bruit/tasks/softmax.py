@@ -95,7 +95,9 @@ class Softmax(LinearTask):
             if len(odd):
                 place, record = odd[0]
                 raise ConfigError(f"record {record} of peer {block.peers[place]} has label "
-                                  f"{block.targets[place, record]:g}; softmax needs classes 0..{self.outputs - 1}")
+                                  f"{block.targets[place, record]:g}; softmax needs classes "
+                                  f"0..{self.outputs - 1}; classes that no record here has are declared: "
+                                  "Records.of(.., classes=)")
 
     def _measure(self, scores: Array, targets: Array) -> Array:
         hits: Array = (scores.argmax(axis=2) == targets).mean(axis=1)

@@ -72,7 +72,7 @@ def from_columns(columns: Columns, name: str, label: str | None, owner: str | No
     if owner is None:
         owner = next((word for word in OWNER_NAMES if word in columns.names), None)
     if not features:
-        columns = columns.only(dict.fromkeys((label, *(() if owner is None else (owner,)))))
+        columns = columns.only((label,) if owner in (None, label) else (label, str(owner)))
     columns, reading = select(columns, choice, label, owner)
     label_names: tuple[str, ...] = ()
     labels = None if agreed.classes else numbers(columns, label)
@@ -86,7 +86,7 @@ def from_columns(columns: Columns, name: str, label: str | None, owner: str | No
     check_labels(name, labels, bool(agreed.classes))
     refuse_ids(columns, reading.used, (*agreed.vocabulary, *categories), choice.columns)
     encoded: dict[str, tuple[str, ...]] = {}
-    values, feature_names = np.zeros((len(labels), 0)), ()
+    values, feature_names = np.zeros((len(labels), 0)), tuple[str, ...]()
     if features:
         values, feature_names, encoded = encode(columns.only(reading.used), categories & set(reading.used),
                                                 agreed.vocabulary, choice.by_public_mean())

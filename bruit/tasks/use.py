@@ -6,7 +6,7 @@ that were filled. These are names and counts; what they tell of private rows is 
 
 from dataclasses import dataclass, field
 
-from bruit.tasks.choice import Reading, by_column
+from bruit.tasks.choice import Reading, how_many
 from bruit.tasks.public import listed
 from bruit.tasks.task import Manifest
 
@@ -33,30 +33,15 @@ class Use:
         """In words, for people."""
         low, high = self.sizes
         each = f"{low} each" if low == high else f"{low} to {high} each"
-        holders = f"{self.held} held by {_counted(self.peers, 'peer')} ({each})"
+        holders = f"{self.held} held by {how_many(self.peers, 'peer')} ({each})"
         public = f", {self.public} public" if self.public else ""
-        lines = [f"{_counted(self.reading.records, 'record')}: {holders}{public}"]
-        lines += [f"left out: {text}" for text in self._left_out()]
-        if self.reading.used:
-            lines.append(f"{_counted(len(self.reading.used), 'column')} used: {listed(self.reading.used)}")
-        if self.reading.unused:
-            lines.append(f"{_counted(len(self.reading.unused), 'column')} not used: {listed(self.reading.unused)}")
-        lines += [f"filled: {_counted(count, 'hole')} of {name!r} with {text}"
-                  for name, (count, text) in self.reading.filled.items()]
-        return [*lines, *self.notes]
-
-    def _left_out(self) -> list[str]:
-        reading, found = self.reading, []
-        if reading.dropped:
-            found.append(f"{_counted(reading.dropped, 'record')} with holes ({by_column(reading.holes)})")
-        if reading.lost:
-            found.append(f"{_counted(len(reading.lost), 'owner')} with a hole in every record: {listed(reading.lost)}")
+        lines = [f"{how_many(self.reading.records, 'record')}: {holders}{public}"]
         if self.left_over:
-            found.append(f"{_counted(self.left_over, 'record')} that the split deals to nobody")
+            lines.append(f"left out: {how_many(self.left_over, 'record')} that the split deals to nobody")
         if self.owners_left_out:
-            found.append(f"{_counted(len(self.owners_left_out), 'owner')}, as the split asks: "
+            lines.append(f"left out: {how_many(len(self.owners_left_out), 'owner')}, as the split asks: "
                          f"{listed(self.owners_left_out)}")
-        return found
+        return [*lines, *self.reading.sentences(), *self.notes]
 
     def describe(self) -> Manifest:
         """For the manifest and JSON."""
@@ -66,7 +51,3 @@ class Use:
                 "filled": {name: {"holes": count, "with": text} for name, (count, text) in reading.filled.items()},
                 "columns": list(reading.used), "columns_not_used": list(reading.unused),
                 "owners_left_out": [*reading.lost, *self.owners_left_out], "in_words": self.sentences()}
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}" + ("" if count == 1 else "s")
