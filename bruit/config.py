@@ -55,7 +55,7 @@ class TaskSection(Section):
     model: Literal["logistic", "ridge", "softmax"] = "logistic"
     ridge: float = Field(1.0, ge=0)
     own_test: float = Field(0.2, ge=0, lt=1)
-    predictors: int = Field(100, ge=1)
+    predictors: int | None = Field(None, ge=1)
 
     def agreed(self) -> Agreed:
         """What the file says about the data before anybody looks at it."""

@@ -24,7 +24,8 @@ from bruit.tasks.records import Part, Records
 from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Task
 
-REFERENCE_STEPS = 100
+REFERENCE_STEPS, REFERENCE_RADIUS = 100, 10.0
+STUMPS = 4  # for each column, unless said
 AGREED_RANGE = 2.0  # thresholds lie within so many agreed scales of the agreed center
 
 
@@ -61,15 +62,15 @@ class Boosted(Task):
         return Records.of(answers, targets, owners)
 
     @staticmethod
-    def load(data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *, predictors: int = 100,
+    def load(data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *, predictors: int | None = None,
              own_test: float = 0.2, standardize: str = "public", test: float = 0.2, label: str | None = None,
              owner: str | None = None, components: int | None = None, agreed: Agreed = NOTHING,
              choice: Choice = EVERYTHING) -> "Boosted":
         """A named set or a user's file of two classes, dealt to peers, with decision stumps as base predictors.
 
-        predictors: how many stumps at least, evenly over the range of each column in the public rows; without public
-        rows, within two agreed scales of the agreed center. own_test: the share of its own records that a peer is
-        judged on, at least one; 0 judges it on those it learns from.
+        predictors: how many stumps at least, four a column unless said, evenly over the range of each column in the
+        public rows; without public rows, within two agreed scales of the agreed center. own_test: the share of its own
+        records that a peer is judged on, at least one; 0 judges it on those it learns from.
         """
         choices = Preparation(peers, split, seed, standardize, "none", test, components, agreed, own_test)
         table = load(data, label, owner, agreed, choice)
@@ -160,7 +161,8 @@ class Boosted(Task):
     def references(self) -> dict[str, float]:
         """The accuracy of what every peer boosts alone, and of one model boosted on all records, without noise.
 
-        Both are the Frank-Wolfe steps of `boosting` without neighbors, in the ball of radius 1, which is its default.
+        Both are the Frank-Wolfe steps of `boosting` without neighbors, in a ball of radius 10, wide enough not to
+        matter.
         """
         everyone, pool = np.arange(self.peers), self.records.together()
         alone = _boost(lambda x: self.gradient(everyone, x), (self.peers, self.dim))
@@ -173,15 +175,20 @@ class Boosted(Task):
         return max(float(np.abs(block.features).max()) for block in self.records.blocks)
 
 
-def _stumps(ready: Prepared, standardize: str, count: int) -> tuple[Stumps, str]:
+def _stumps(ready: Prepared, standardize: str, asked: int | None) -> tuple[Stumps, str]:
     """Stumps over public ranges of the columns, the intercept left out, and a word on where the ranges come from."""
+    columns = ready.rows.shape[1] - 1
+    count = STUMPS * columns if asked is None else asked
+    if count <= columns:
+        raise ConfigError(f"predictors = {count} is one stump for each of {columns} columns, at the end of its range, "
+                          f"where it tells nothing; ask for at least {2 * columns}")
     if ready.held_out is not None:
         shown = ready.held_out.features[:, :-1]
         return Stumps.over(shown.min(axis=0), shown.max(axis=0), count), "over the ranges of the public records"
     if standardize != "agreed":
         raise ConfigError("the thresholds of stumps lie within public ranges of the columns: hold out some records "
                           "(test), or agree on scales (standardize = \"agreed\")")
-    wide = np.full(ready.rows.shape[1] - 1, AGREED_RANGE)
+    wide = np.full(columns, AGREED_RANGE)
     return Stumps.over(-wide, wide, count), f"within {AGREED_RANGE:g} agreed scales of the agreed centers"
 
 
@@ -199,13 +206,13 @@ def _gradient(part: Part, x: Array) -> Array:
 
 
 def _boost(gradient: Callable[[Array], Array], shape: tuple[int, int]) -> Array:
-    """x <- (1 - t) x - t sign(g_k) e_k, k = argmax |g_k|, t = 2 / (2 + step), row by row from 0 (perso:PERSO-6)."""
+    """x <- (1 - t) x - t radius sign(g_k) e_k, k = argmax |g_k|, t = 2 / (2 + step), by row, from 0 (perso:PERSO-6)."""
     models, rows = np.zeros(shape), np.arange(shape[0])
     for step in range(1, REFERENCE_STEPS + 1):
         slope = gradient(models)
         best = np.abs(slope).argmax(axis=1)
         models *= 1 - 2 / (2 + step)
-        models[rows, best] -= 2 / (2 + step) * np.sign(slope[rows, best])
+        models[rows, best] -= 2 / (2 + step) * REFERENCE_RADIUS * np.sign(slope[rows, best])
     return models
 
 
