@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 
@@ -109,7 +110,9 @@ def show_data(console: Console, run: Run) -> None:
     """These notes as a block; nothing where there are none."""
     lines = data_notes(run)
     if lines:
-        console.print("[bold]data[/bold]\n" + "\n".join(f"  {escape(line)}" for line in lines), highlight=False)
+        console.print("[bold]data[/bold]")
+        for line in lines:
+            console.print(Padding(escape(line), (0, 0, 0, 2), expand=False), highlight=False)
 
 
 def traffic(run: Run) -> str:

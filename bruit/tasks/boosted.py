@@ -152,7 +152,8 @@ class Boosted(Task):
     def describe(self) -> Manifest:
         sizes = self.sizes
         judged = "own test records" if self.held_out is not None else "the records they learn from"
-        return {**self.records.manifest, "task": "Boosted", "peers": self.peers, "dim": self.dim,
+        used = {"used": self.records.used} if self.records.used else {}
+        return {**self.records.manifest, **used, "task": "Boosted", "peers": self.peers, "dim": self.dim,
                 "records": int(sizes.sum()), "records_per_peer": [int(sizes.min()), int(sizes.max())],
                 "public": self.records.manifest.get("public", []), "judged_on": judged,
                 "test": 0.0,  # no score is measured on public records

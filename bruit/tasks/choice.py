@@ -200,10 +200,10 @@ def complete(file: str, empty: Mapping[str, Bools]) -> tuple[Bools, dict[str, in
 
 def _constant(table: Columns, name: str, choice: Choice) -> str | None:
     """What is put into the holes of a column, as text."""
-    found, kind = choice.constant(name), kind_of(table.of(name))
+    found, named = choice.constant(name), isinstance(choice.fill, Mapping)
     if found is None:
         return None
-    named = isinstance(choice.fill, Mapping)
+    kind = kind_of(table.of(name))
     if kind == "texts" and not named:
         return None  # one number for all is for columns of numbers
     if kind == "numbers" and isinstance(found, str):
@@ -222,7 +222,10 @@ def refuse_ids(table: Columns, names: Sequence[str], agreed: Sequence[str], aske
 
 
 def _refuse_id(table: Columns, name: str, agreed: bool, asked: bool) -> None:
-    values, kind = values_of(table.of(name)), kind_of(table.of(name))
+    kind = kind_of(table.of(name))
+    if kind == "numbers" and not ID_NAME.search(name):
+        return
+    values = values_of(table.of(name))
     rows = sum(values.values())
     if not values:
         raise ConfigError(f"{table.file} column {name!r} holds no value in any row; leave it out: drop = [\"{name}\"]")
@@ -230,7 +233,7 @@ def _refuse_id(table: Columns, name: str, agreed: bool, asked: bool) -> None:
         raise ConfigError(f"{table.file} column {name!r} holds {len(values)} different texts in {rows} rows, as names "
                           "and ids do, and would become as many public coordinates; leave it out: "
                           f"drop = [\"{name}\"]")
-    looks = kind == "numbers" and ID_NAME.search(name) and len(values) == rows >= FEWEST_IDS
-    if looks and not asked and all(number(cell).is_integer() for cell in values):
+    apart = kind == "numbers" and not asked and len(values) == rows >= FEWEST_IDS
+    if apart and all(number(cell).is_integer() for cell in values):
         raise ConfigError(f"{table.file} column {name!r} holds another whole number in every row, as ids do; leave it "
                           f"out with drop = [\"{name}\"], or name it in columns to use it all the same")

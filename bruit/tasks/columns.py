@@ -120,6 +120,8 @@ def read_csv(path: Path) -> Columns:
 
 def kind_of(cells: Sequence[str]) -> Literal["numbers", "texts"]:
     """What a column holds: numbers if at least half of its values are finite numbers; holes are no values."""
+    if bool(np.isfinite([number(cell) for cell in set(cells)]).all()):
+        return "numbers"
     values = values_of(cells)
     finite = sum(count for cell, count in values.items() if np.isfinite(number(cell)))
     return "numbers" if values and 2 * finite >= sum(values.values()) else "texts"
@@ -129,10 +131,12 @@ def numbers(columns: Columns, name: str, holes: bool = False) -> Array | None:
     """A column as numbers; None if it holds text. A stray text among numbers is an error, and so is a hole, unless
     holes are allowed, as nan."""
     cells = columns.of(name)
-    if kind_of(cells) == "texts":
-        return None
     known = {cell: number(cell) for cell in set(cells)}
     values = np.array([known[cell] for cell in cells])
+    if bool(np.isfinite(values).all()):
+        return values
+    if kind_of(cells) == "texts":
+        return None
     for row in np.flatnonzero(~np.isfinite(values)).tolist():
         hole = is_missing(cells[row])
         if hole and holes:

@@ -161,7 +161,8 @@ class LinearTask(Task):
                 "derivative_clip": self.derivative_clip, "records": int(sizes.sum()),
                 "records_per_peer": [int(sizes.min()), int(sizes.max())],
                 "classes": list(self.records.classes) if self.classifies else [],
-                "row_bound": self.records.row_bound if isfinite(self.records.row_bound) else None, **manifest}
+                "row_bound": self.records.row_bound if isfinite(self.records.row_bound) else None, **manifest,
+                **({"used": self.records.used} if self.records.used else {})}
 
     def references(self) -> dict[str, float]:
         """The metric of models fitted by each peer alone, and of one model fitted on all records in one place.

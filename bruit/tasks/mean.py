@@ -5,12 +5,13 @@
 Smooth and strongly convex with constant 1; not Lipschitz: a private run clips the values at the door.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.tasks.public import Fact, said
 from bruit.tasks.task import Constants, Manifest, Task
@@ -25,7 +26,7 @@ class Mean(Task):
     values: Array
     name: str = "values"
     facts: tuple[Fact, ...] = ()
-    use: Use | None = None
+    use: Use | None = field(default=None, metadata=ASIDE)
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or 0 in self.values.shape:

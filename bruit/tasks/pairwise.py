@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
+from typing import cast
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.tasks.choice import EVERYTHING, Choice
 from bruit.tasks.data import load
@@ -40,6 +42,7 @@ class Pairwise(Task):
     held_out: Array | None = None
     row_bound: float = inf
     manifest: Manifest = field(default_factory=dict)
+    used: Manifest = field(default_factory=dict, metadata=ASIDE)
 
     def __post_init__(self) -> None:
         if self.points.columns < 2:
@@ -78,7 +81,8 @@ class Pairwise(Task):
             if public is None:
                 raise ConfigError("a codebook is found on public records; hold out some of them: test > 0")
             points = points.coded(public_codebook(public, bins, seed), 1)
-        return Pairwise(points, chosen, public, records.row_bound, records.manifest)
+        return Pairwise(points, chosen, public, records.row_bound, records.manifest,
+                        _measured(records.used, points, public))
 
     @property
     def peers(self) -> int:
@@ -152,7 +156,8 @@ class Pairwise(Task):
         shown = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
         return {"task": "Pairwise", "loss": self.loss.name, "peers": self.peers, "dim": self.dim,
                 "points": len(self.points.rows), **shown,
-                "public": said((counts(np.bincount(self.points.owners), "points"),)), **self.manifest}
+                "public": said((counts(np.bincount(self.points.owners), "points"),)), **self.manifest,
+                **({"used": self.used} if self.used else {})}
 
     def references(self) -> dict[str, float]:
         """Alone, a peer of one class learns nothing: the model 0. In one place: F minimized on at most 1000 points."""
@@ -171,6 +176,15 @@ class Pairwise(Task):
             return loss, self.loss.gradient(x[None], rows, share, rows, share)[0] + 2 * penalty * x
 
         return np.asarray(minimize(worth, np.zeros(self.dim), jac=True, method="L-BFGS-B").x)
+
+
+def _measured(used: Manifest, points: Points, public: Array | None) -> Manifest:
+    """What is used, with a word on what is measured on a part of the points only."""
+    judged = len(points.rows) if public is None else len(public)
+    notes = [f"the loss is measured among {FEW} of {judged} points"] if judged > FEW else []
+    if len(points.rows) > POOLED:
+        notes.append(f"the reference of all data in one place is fitted on {POOLED} of {len(points.rows)} points")
+    return {**used, "in_words": [*cast(list[object], used["in_words"]), *notes]}
 
 
 def public_codebook(public: Array, bins: int, seed: int = 0) -> Array:

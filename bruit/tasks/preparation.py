@@ -57,6 +57,7 @@ class Prepared(Counted):
     row_bound: float
     label_unit: float
     manifest: Manifest
+    used: Manifest
 
     def records(self) -> Records:
         """What every peer learns from."""
@@ -68,7 +69,8 @@ class Prepared(Counted):
 
     def _pack(self, split: Split) -> Records:
         return pack(self.rows, self.targets, split, held_out=self.held_out, classes=self.classes,
-                    row_bound=self.row_bound, label_unit=self.label_unit, manifest=self.manifest)
+                    row_bound=self.row_bound, label_unit=self.label_unit, manifest=self.manifest,
+                    used=self.used)
 
 
 def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, choices: Preparation) -> Prepared:
@@ -107,7 +109,8 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
         use = replace(use, notes=(*use.notes, f"{len(judged.rows)} of the records that peers hold are for judging "
                                               f"their own models, the other {len(split.rows)} for learning them"))
     return Prepared(rows=ready, targets=targets, split=split, judged=judged, held_out=held_out, classes=classes,
-                    row_bound=bound, label_unit=unit, manifest=_manifest(table, choices, public, use, facts))
+                    row_bound=bound, label_unit=unit, used=use.describe(),
+                    manifest=_manifest(table, choices, public, use.left_over, facts))
 
 
 def _fill(table: Table, public: Bools) -> Table:
@@ -307,10 +310,10 @@ def _known(table: Table, choices: Preparation, classes: tuple[str, ...], note: s
     return tuple(facts)
 
 
-def _manifest(table: Table, choices: Preparation, public: Bools, use: Use, facts: tuple[Fact, ...]) -> Manifest:
+def _manifest(table: Table, choices: Preparation, public: Bools, unused: int, facts: tuple[Fact, ...]) -> Manifest:
     rows = {"unit": "each record divided by its norm, intercept included: norm at most 1", "none": "as they are"}
     data = {"name": table.name, "notes": list(table.notes)}
     return {"data": data | ({"file_sha256": table.file_sha256} if table.file_sha256 else {}),
             "split": choices.split, "seed": choices.seed, "test": float(public.mean()),
             "standardize": choices.standardize, "components": choices.components,
-            "rows": rows[choices.rows], "intercept": True, "used": use.describe(), "public": said(facts)}
+            "rows": rows[choices.rows], "intercept": True, "unused_records": unused, "public": said(facts)}

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from bruit.arrays import Array, Ints
 from bruit.counted import Counted, counted
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError, PrivacyError
 from bruit.tasks.public import Fact, Source, counts, listed, said
 from bruit.tasks.split import Split, by_owner
@@ -67,6 +68,7 @@ class Records(Counted):
     break it are refused. row_norm: the norm it is in, 2 (L2) or 1 (L1, which bounds L2 as well). classes_from: whether
     the classes were agreed on, or are those that occur.
     label_unit: one unit of the target in units of the label (regression on a standardized label).
+    used: what of a data set these are, and what was left out (`bruit.tasks.use`).
     """
 
     blocks: tuple[Block, ...]
@@ -80,6 +82,7 @@ class Records(Counted):
     manifest: Manifest = field(default_factory=dict)
     row_norm: int = 2
     classes_from: Source = "agreed"
+    used: Manifest = field(default_factory=dict, metadata=ASIDE)
 
     def __post_init__(self) -> None:
         self.check_rows()
@@ -222,7 +225,7 @@ def finish_rows(features: Array, rows: str, intercept: bool) -> tuple[Array, flo
 
 def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | None = None,
          classes: tuple[str, ...] = (), row_bound: float = inf, label_unit: float = 1.0,
-         manifest: Manifest | None = None, row_norm: int = 2) -> Records:
+         manifest: Manifest | None = None, row_norm: int = 2, used: Manifest | None = None) -> Records:
     """Deal prepared records to peers and pad them into blocks."""
     sizes = np.diff(split.starts)
     blocks, block_of, place_of = [], np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
@@ -230,7 +233,7 @@ def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | No
         blocks.append(_pad(features, targets, split, peers))
         block_of[peers], place_of[peers] = index, np.arange(len(peers))
     return Records(tuple(blocks), sizes, block_of, place_of, held_out, classes, row_bound, label_unit, manifest or {},
-                   row_norm)
+                   row_norm, used=used or {})
 
 
 def _size_classes(sizes: Ints) -> list[Ints]:

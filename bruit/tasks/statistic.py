@@ -8,13 +8,14 @@ n (n - 1) / (2 n+ n-), the number of pairs over the number of those of two class
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.statistics.kernels import KERNELS, Kernel, as_points, check_kernel
 from bruit.statistics.ranking import Ties, concordance, two_classes
@@ -34,7 +35,7 @@ class Statistic(Task):
     factor: float = 1.0
     name: str = "points"
     facts: tuple[Fact, ...] = ()
-    use: Use | None = None
+    use: Use | None = field(default=None, metadata=ASIDE)
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel, as_points(self.points.rows, self.kernel))

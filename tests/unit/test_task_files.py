@@ -144,7 +144,8 @@ def test_references_of_a_boosted_task_are_boosted():
     from bruit.experiment import run as run_one
     from bruit.graphs import complete
 
-    alone = run_one(Boosting(coupling=0.0, radius=10.0), complete(8), task, steps=100, seed=0, engine=Bulk(), evaluate_every=0)
+    lonely = Boosting(coupling=0.0, radius=10.0)
+    alone = run_one(lonely, complete(8), task, steps=100, seed=0, engine=Bulk(), evaluate_every=0)
     assert task.evaluate(alone.estimates)["accuracy"] == pytest.approx(found["alone"], abs=0.05)
 
 
@@ -157,7 +158,7 @@ def test_stumps_lie_in_public_or_agreed_ranges(tmp_path):
     agreed = Boosted.load(str(tmp_path / "t.csv"), test=0.0, standardize="agreed",
                           agreed=Agreed(scales={"a": (5.0, 3.0)}), **options)  # fmt: skip
     assert "the 5 stumps, within 2 agreed scales of the agreed centers" in str(agreed.describe()["public"])
-    with pytest.raises(ConfigError, match=r"predictors = 1 is one stump for each of 1 columns, .* ask for at least 2"):
+    with pytest.raises(ConfigError, match=r"predictors = 1 is one stump for each of 1 columns, .* at least 2"):
         Boosted.load(str(tmp_path / "t.csv"), **(options | {"predictors": 1}))
     assert Boosted.load(str(tmp_path / "t.csv"), **(options | {"predictors": None})).dim == 4
     with pytest.raises(ConfigError, match=r"hold out some records \(test\), or agree on scales"):

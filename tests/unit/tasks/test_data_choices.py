@@ -238,6 +238,10 @@ def test_other_tasks_choose_and_say_too(tmp_path):
         load_statistic(path, "variance", ["age"], 24, fill=1.0, label="label")
     with pytest.raises(ConfigError, match=r"low and high are the ends of bins"):
         load_statistic(path, "variance", ["age"], 24, fill=1.0, high=9.0)
+    many = Pairwise.load("digits", "metric", peers=50)
+    assert used(many)["in_words"][-2:] == [
+        "the loss is measured among 200 of 359 points",
+        "the reference of all data in one place is fitted on 1000 of 1438 points"]
     counted = histogram(10, data=path)  # reads the label alone: ids and holes elsewhere are nobody's business
     assert used(counted)["left_over"] == 14
     assert used(counted)["columns"] == ["label"]

@@ -299,6 +299,14 @@ def test_classes_that_nobody_here_has_can_be_declared():
     assert (len(bounded.classes), bounded.row_bound) == (3, 1.0)
 
 
+def test_more_classes_than_are_counted_must_be_declared():
+    """Above 100 different targets the classes were dropped, and softmax said that these records have 0."""
+    many = np.arange(150)
+    with pytest.raises(ConfigError, match=r"more than 100 different targets .* declare them: Records.of"):
+        Softmax(Records.of(np.eye(150), many, many))
+    assert Softmax(Records.of(np.eye(150), many, many, classes=150)).outputs == 150
+
+
 @pytest.mark.parametrize(("targets", "classes", "message"), [
     ([0, 3], 3, "the target of row 1 is 3, which is none of the 3 agreed classes"),
     ([0, 0.5], 3, "the target of row 1 is 0.5"), ([0, np.nan], 3, "the target of row 1 is nan"),
