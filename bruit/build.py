@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from bruit.algorithms.schedules import Rounds, Walk
 from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_rate import declared_utility
 from bruit.algorithms.walk_sgd import WalkSGD
-from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, TaskSection, identity
+from bruit.config import AlgorithmSection, ExperimentFile, PrivacySection, identity
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Progress
 from bruit.engines.events import Events
-from bruit.entrance import PAIRS, check_answers, check_graph, check_schedule
 from bruit.entrance import at_line as _line
+from bruit.entrance import check_answers, check_graph, check_schedule, check_task
 from bruit.errors import ConfigError
 from bruit.experiment import calibrated, rehearse, run
 from bruit.fixed_points.consensus_admm import Consensus, task_prox
@@ -35,18 +36,14 @@ from bruit.graphs.names import edge_file
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, RandomizedResponse
 from bruit.randomness import Replay
 from bruit.result import Run
-from bruit.tasks import Logistic, Mean, Pairwise, Ridge, Softmax, Task, histogram
+from bruit.task_files import build_task
+from bruit.tasks import Boosted, Personal, Task
 from bruit.tasks.catalog import catalog as data_catalog
-from bruit.tasks.statistic_file import load_statistic
+from bruit.tasks.linear import LinearTask
 
 CONTRACTION = 4096  # numbers in all duals up to which the contraction of ADMM is measured
-PAIR_KEYS = frozenset[str]().union(*PAIRS.values())
-AGREED_KEYS = frozenset({"public", "classes", "vocabulary", "scales"})
-AGREED = {  # what may be agreed on, where it is not everything
-    "none": frozenset[str](), "histogram": frozenset({"classes", "vocabulary"}), "statistic": frozenset({"classes"}),
-    "ridge": AGREED_KEYS - {"classes"},
-}  # fmt: skip
 UTILITY = "utility"  # a rate that is not a number: the one of the utility statement
+OF_TASK = {"confidences": "sizes", "smoothness": "declared"}  # parameters that may be taken from the task, by a word
 
 
 @dataclass(frozen=True)
@@ -112,9 +109,10 @@ class Protocol:
 
 def protocol(file: ExperimentFile, text: str = "", where: str = "experiment") -> Protocol:
     """The protocol of an experiment, built and asked the same way by simulations, real peers and accountants."""
-    with _line(text, where, "algorithm", "rate"):
-        if _by_utility(file):
-            raise ConfigError(f'rate = "{UTILITY}" is chosen by a simulation, which holds the task; here give a number')
+    for key in _words(file):
+        with _line(text, where, "algorithm", key):
+            word = (file.algorithm.model_extra or {})[key]
+            raise ConfigError(f'{key} = "{word}" is chosen by a simulation, which holds the task; here give a number')
     with _line(text, where, "graph"):
         check_file(edge_file(file.graph), where)
         graph = named_graph(file.graph, run_seed=file.seed)
@@ -124,6 +122,8 @@ def protocol(file: ExperimentFile, text: str = "", where: str = "experiment") ->
         algorithm, steps = build_algorithm(name, parameters, graph, file.steps, file.privacy)
     with _line(text, where, "steps" if steps < 1 else "graph"):
         check_schedule(algorithm, graph, steps)
+    with _line(text, where, "task", "kind"):
+        check_task(algorithm, file.task.kind)
     with _line(text, where, *(("task", "kind") if file.privacy is None else ("privacy", "mechanism"))):
         check_answers(algorithm, file.task.kind, file.privacy, file.task.bins)
     return Protocol(graph, algorithm, steps)
@@ -131,20 +131,24 @@ def protocol(file: ExperimentFile, text: str = "", where: str = "experiment") ->
 
 def check_protocol(file: ExperimentFile) -> None:
     """Refuse an experiment whose graph, algorithm and steps do not fit together; no data is read."""
-    protocol(_without_rate(file) if _by_utility(file) else file)
+    protocol(_without(file, _words(file)))
 
 
 def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Experiment:
     """An experiment from its checked file; what is wrong is named with its line in `text`."""
-    by_utility = _by_utility(file)
-    agreed = protocol(_without_rate(file) if by_utility else file, text, where)  # that rate is known once the noise is
+    words = _words(file)
+    agreed = protocol(_without(file, words), text, where)  # what words stand for is known once task and noise are
     graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
     task = whole_task(file, graph.n, text, where)
     with _line(text, where, "privacy"):
         privacy = None
         if file.privacy is not None:
             privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width)
-    if by_utility:
+    for key in words:
+        with _line(text, where, "algorithm", key):
+            if key != "rate":
+                algorithm = with_parameter_of_task(algorithm, key, task)
+    if "rate" in words:
         with _line(text, where, "algorithm", "rate"):
             algorithm = with_utility_rate(algorithm, task, graph, steps, privacy)
     bad = [peer for peer in file.watch if not 0 <= peer < graph.n]
@@ -183,13 +187,35 @@ def check_file(name: str | None, where: str) -> None:
     raise ConfigError(f"there is no file {name}: looked {places}in the working directory {here}")
 
 
-def _by_utility(file: ExperimentFile) -> bool:
-    return file.algorithm.name == WalkSGD.name() and (file.algorithm.model_extra or {}).get("rate") == UTILITY
+def _words(file: ExperimentFile) -> list[str]:
+    """Parameters of the algorithm that are given by a word, which the task explains."""
+    given, known = file.algorithm.model_extra or {}, dict(OF_TASK)
+    if file.algorithm.name == WalkSGD.name():
+        known["rate"] = UTILITY
+    return [key for key, word in known.items() if given.get(key) == word]
 
 
-def _without_rate(file: ExperimentFile) -> ExperimentFile:
-    others = {key: value for key, value in (file.algorithm.model_extra or {}).items() if key != "rate"}
+def _without(file: ExperimentFile, keys: list[str]) -> ExperimentFile:
+    others = {key: value for key, value in (file.algorithm.model_extra or {}).items() if key not in keys}
     return file.model_copy(update={"algorithm": AlgorithmSection(name=file.algorithm.name, **others)})
+
+
+def with_parameter_of_task(algorithm: Algorithm[Any], key: str, task: Task) -> Algorithm[Any]:
+    """The algorithm with the peers' confidences from their public numbers of records, c_u = m_u / max m, or with the
+    smoothness that the task declares (perso:PERSO-1, PERSO-2)."""
+    if key not in algorithm.describe():
+        raise ConfigError(f"{algorithm.name()} has no parameter {key!r}; leave it out")
+    if key == "confidences":
+        if not isinstance(task, LinearTask | Personal | Boosted):
+            raise ConfigError('confidences = "sizes" are numbers of records, and peers of this task hold none; leave it'
+                              " out")  # fmt: skip
+        sizes = task.records.sizes if isinstance(task, LinearTask) else task.sizes
+        return algorithm_from({**algorithm.describe(), key: (sizes / sizes.max()).tolist()})
+    known = task.constants()
+    if known.source != "declared" or not isfinite(known.smoothness):
+        raise ConfigError('smoothness = "declared" needs rows of a declared length; use rows = "unit", or give a'
+                          " number")  # fmt: skip
+    return algorithm_from({**algorithm.describe(), key: known.smoothness})
 
 
 def _guilty(name: str, parameters: dict[str, Any]) -> str:
@@ -212,47 +238,6 @@ def build_engine(file: ExperimentFile) -> Engine:
     if file.engine.fused:
         raise ConfigError("fused paths have no latency, loss or churn; use engine.name = \"bulk\", or leave fused out")
     return Events(**options)
-
-
-def build_task(section: TaskSection, peers: int, seed: int) -> Task:
-    fields = TaskSection.model_fields
-    strange = [key for key in sorted(PAIR_KEYS - PAIRS.get(section.kind, frozenset()))
-               if getattr(section, key) != fields[key].default]  # fmt: skip
-    if strange:
-        owners = " or ".join(kind for kind, keys in PAIRS.items() if strange[0] in keys)
-        raise ConfigError(f"task.{strange[0]} is of {owners} tasks, found a {section.kind} task; leave it out")
-    useful = AGREED.get("none" if section.data is None else section.kind, AGREED_KEYS)
-    idle = [key for key in sorted(AGREED_KEYS - useful) if getattr(section, key)]
-    if idle:
-        data = "" if section.data else " without data"
-        raise ConfigError(f"task.{idle[0]} says nothing about a {section.kind} task{data}; leave it out")
-    if section.kind == "mean":
-        if section.data is not None:
-            raise ConfigError("a mean task draws uniform values of task.dim numbers; to average a file, use Python")
-        return Mean.uniform(peers, section.dim, seed)
-    if section.kind == "histogram":
-        return histogram(peers, section.dim, section.data, section.label, seed, section.agreed())
-    if section.data is None:
-        raise ConfigError(f"a {section.kind} task needs data: a name of `bruit list data`, or a CSV or NPZ file")
-    if section.kind in PAIRS:
-        return build_pairs(section, section.data, peers, seed)
-    kinds: dict[str, Any] = {"ridge": Ridge, "logistic": Logistic, "softmax": Softmax}
-    options = section.model_dump(exclude={"kind", "data", "split", "dim", *PAIR_KEYS, *AGREED_KEYS})
-    if section.kind != "logistic":
-        options.pop("derivative_clip")
-    task: Task = kinds[section.kind].load(section.data, peers=peers, split=section.split, seed=seed,
-                                         agreed=section.agreed(), **options)  # fmt: skip
-    return task
-
-
-def build_pairs(section: TaskSection, data: str, peers: int, seed: int) -> Task:
-    """A task about pairs of points: a statistic, or a loss to be learned."""
-    common: dict[str, Any] = {"peers": peers, "split": section.split, "seed": seed, "label": section.label,
-                              "owner": section.owner, "bins": section.bins, "agreed": section.agreed()}  # fmt: skip
-    if section.kind == "statistic":
-        return load_statistic(data, section.kernel, section.columns, low=section.low, high=section.high, **common)
-    return Pairwise.load(data, section.loss, standardize=section.standardize, rows=section.rows, test=section.test,
-                         components=section.components, **common)  # fmt: skip
 
 
 def build_algorithm(

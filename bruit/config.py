@@ -15,9 +15,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bruit.errors import ConfigError
+from bruit.tasks.choice import Choice
 from bruit.tasks.public import Agreed
 
 
@@ -26,9 +27,10 @@ class Section(BaseModel):
 
 
 class TaskSection(Section):
-    """What the peers hold and want: mean | ridge | logistic | softmax | histogram | statistic | pairwise."""
+    """What the peers hold and want: mean | ridge | logistic | softmax | histogram | statistic | pairwise, or a model of
+    one's own: personal | boosted."""
 
-    kind: Literal["mean", "ridge", "logistic", "softmax", "histogram", "statistic", "pairwise"]
+    kind: Literal["mean", "ridge", "logistic", "softmax", "histogram", "statistic", "pairwise", "personal", "boosted"]
     data: str | None = None
     split: str = "iid"
     standardize: Literal["public", "agreed", "none"] = "public"
@@ -43,17 +45,37 @@ class TaskSection(Section):
     scales: dict[str, list[float]] = {}
     l2: float = Field(0.0, ge=0)
     derivative_clip: float | None = Field(None, gt=0)
+    columns: list[str] = []
+    drop: list[str] = []
+    fill: float | str | dict[str, float | str] | None = None
+    holes: Literal["refuse", "drop"] = "refuse"
     dim: int = Field(1, ge=1)
     kernel: str = "gini"
-    columns: list[str] = []
     loss: str = "auc"
     bins: int | None = Field(None, ge=2)
     low: float = 0.0
     high: float = 1.0
+    model: Literal["logistic", "ridge", "softmax"] = "logistic"
+    ridge: float = Field(1.0, ge=0)
+    own_test: float = Field(0.2, ge=0, lt=1)
+    predictors: int | None = Field(None, ge=1)
 
     def agreed(self) -> Agreed:
         """What the file says about the data before anybody looks at it."""
         return Agreed(self.classes, self.vocabulary, self.scales, self.public)
+
+    def choice(self) -> Choice:
+        """Which columns the file wants to be used, and what becomes of holes."""
+        return Choice(self.columns, self.drop, self.fill, self.holes)
+
+    @field_validator("fill", mode="before")
+    @classmethod
+    def _one_fill(cls, found: object) -> object:
+        """One sentence instead of one for each type it could have been."""
+        parts = list(found.values()) if isinstance(found, dict) else [found]
+        if any(isinstance(part, bool) or not isinstance(part, int | float | str | None) for part in parts):
+            raise ValueError('fill is a number, "public", or a table of constants: { age = 50, color = "unknown" }')
+        return found
 
 
 class AlgorithmSection(BaseModel):

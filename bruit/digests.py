@@ -23,6 +23,9 @@ from scipy.sparse import issparse
 
 from bruit.errors import ConfigError
 
+ASIDE = {"digest": False}
+"""Metadata of a field that only describes the others, and is no part of a digest: other words, the same noise."""
+
 
 def digest(key: bytes, *parts: Any) -> bytes:
     """32 bytes that name the parts, in their order."""
@@ -110,7 +113,8 @@ def _feed_record(into: Any, record: Any) -> None:
     kind = type(record)
     _write(into, "record", f"{kind.__module__}.{kind.__qualname__}".encode())
     if is_dataclass(record):
-        held = {field.name: getattr(record, field.name) for field in fields(record) if not field.name.startswith("_")}
+        held = {field.name: getattr(record, field.name) for field in fields(record)
+                if not field.name.startswith("_") and field.metadata.get("digest", True)}  # fmt: skip
     elif hasattr(record, "__dict__"):
         held = vars(record)
     else:

@@ -22,7 +22,24 @@ from bruit.mechanisms import Mechanism
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.ledger import Budget
 
-PAIRS = {"statistic": frozenset({"kernel", "columns", "bins", "low", "high"}), "pairwise": frozenset({"loss", "bins"})}
+PAIRS = ("statistic", "pairwise")  # kinds of tasks that ask about pairs of points
+
+
+QUESTIONS = {  # what an algorithm asks a task for, and the algorithms that do
+    "a value to average": ("averaging", "chebyshev", "gopa", "pair-averaging", "renoised", "ring-sum",
+                           "walk-sum"),
+    "models fitted alone": ("model-propagation",),
+    "gradients": ("boosting", "fed-avg", "gossip-sgd", "personalized", "walk-sgd"),
+    "proximal steps": ("federated-admm", "gossip-admm", "walk-admm"),
+    "a function of two points": ("gosta", "gosta-rounds", "u1-gossip", "u2-gossip"),
+    "a loss of two points": ("dual-averaging", "dual-averaging-rounds"),
+}  # fmt: skip
+MODELS = frozenset({"a value to average", "models fitted alone", "gradients", "proximal steps"})
+ANSWERS = {  # what a task of each kind can be asked for
+    "mean": frozenset(QUESTIONS), "histogram": frozenset(QUESTIONS),
+    "ridge": MODELS, "logistic": MODELS, "softmax": MODELS, "personal": MODELS, "boosted": frozenset({"gradients"}),
+    "statistic": frozenset({"a function of two points"}), "pairwise": frozenset({"a loss of two points"}),
+}  # fmt: skip
 
 
 @contextmanager
@@ -116,6 +133,18 @@ def check_walk(walk: Walk, graph: Graph) -> None:
         f" {missing} and {(missing + 1) % graph.n}; use a graph with the ring in it, such as ring:{graph.n}, or an"
         " algorithm that walks at random"
     )
+
+
+def check_task(algorithm: Algorithm[Any], task: str) -> None:
+    """Refuse tasks that cannot answer what the algorithm asks; of an algorithm of one's own nothing is known,
+    and token-histogram is `check_answers`'s."""
+    asked = next((question for question, names in QUESTIONS.items() if algorithm.name() in names), None)
+    if asked is None or task not in ANSWERS or asked in ANSWERS[task]:
+        return
+    others = sorted(name for question in ANSWERS[task] for name in QUESTIONS[question])
+    kinds = [kind for kind, answers in ANSWERS.items() if asked in answers]
+    raise ConfigError(f"{algorithm.name()} asks peers for {asked}, which a {task} task does not answer; use "
+                      f"task.kind = {' or '.join(kinds)}, or for a {task} task: {', '.join(others)}")  # fmt: skip
 
 
 def check_answers(algorithm: Algorithm[Any], task: str, privacy: PrivacySection | None,

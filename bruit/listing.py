@@ -44,9 +44,9 @@ def mechanisms() -> dict[str, str]:
 
 
 def tasks() -> dict[str, str]:
-    from bruit.tasks import Logistic, Mean, Pairwise, Ridge, Softmax, Statistic, histogram
+    from bruit.tasks import Boosted, Logistic, Mean, Pairwise, Personal, Ridge, Softmax, Statistic, histogram
 
-    kinds = (Mean, Ridge, Logistic, Softmax, histogram, Statistic, Pairwise)
+    kinds = (Mean, Ridge, Logistic, Softmax, histogram, Statistic, Pairwise, Personal, Boosted)
     return {kind.__name__.lower(): first_line(kind) for kind in kinds}
 
 

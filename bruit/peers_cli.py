@@ -106,10 +106,13 @@ def peer_data(
     scales = {name: (pair[0], pair[1]) for name, pair in agreed.task.agreed().scales.items()}
     constants = (scales or None) if columns is None else read_columns(columns)
     agreement = Agreement(agreed.task, label or agreed.task.label, constants, chosen)
-    count, width = write_records(file, agreement, records, public)
+    notes: list[str] = []
+    count, width = write_records(file, agreement, records, public, notes.append)
     if as_json:
-        emit_json({"records": count, "columns": width, "kind": agreed.task.kind, "out": str(records)})
+        emit_json({"records": count, "columns": width, "kind": agreed.task.kind, "out": str(records), "data": notes})
         return
+    for line in notes:
+        say(line)
     say(f"wrote {count} records of {width} columns for a task of kind {agreed.task.kind} to {records} (keep it secret)")
     if agreed.task.rows == "none" and agreed.task.kind not in ("mean", "histogram"):
         say("rows are not bounded: the mechanism's clip is all that limits what one record can do")

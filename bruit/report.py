@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -157,6 +158,25 @@ def public_notes(run: Run) -> Text:
     return styled(lines)
 
 
+def data_notes(run: Run) -> list[str]:
+    """What of the data is used, what is left out, and what of it became public: before any result."""
+    used = run.task.get("used")
+    lines = [str(line) for line in used["in_words"]] if isinstance(used, dict) else []
+    private = sum(fact["from"] == "private rows" for fact in public_facts(run))
+    if private:
+        lines.append(f"public besides the messages: {private} facts read off private rows, named below")
+    return lines
+
+
+def show_data(console: Console, run: Run) -> None:
+    """These notes as a block; nothing where there are none."""
+    lines = data_notes(run)
+    if lines:
+        console.print(Text("data", style="bold"))
+        for line in lines:
+            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+
+
 def traffic(run: Run) -> str:
     """How much was said, in one sentence."""
     messages, sent = run.trace.messages, run.trace.bytes
@@ -167,6 +187,7 @@ def traffic(run: Run) -> str:
 def show(console: Console, run: Run, summary: Summary) -> None:
     """The whole story on one screen."""
     console.print(Panel(Text(headline(run)), title="bruit", title_align="left", expand=False))
+    show_data(console, run)
     scores = scores_table(run)
     if scores is not None:
         console.print(scores)
@@ -209,6 +230,7 @@ def as_json(run: Run, summary: Summary) -> dict[str, Any]:
             "score": None if run.learned.score is None else run.learned.score.value},
         "utility": utility.plain() if isinstance(utility, Expectation) else utility,
         "communication": None if shape is None else shape.plain(), "public": public_facts(run),
+        "data": run.task.get("used"),
     }  # fmt: skip
 
 

@@ -75,7 +75,7 @@ class Run:
     trace: Trace
     ledger: Ledger
     metrics: Metrics
-    estimates: Array
+    estimates: Array = field(repr=False)
     references: dict[str, float] = field(default_factory=dict)
     experiment: str = ""
     phase: int = 0

@@ -73,7 +73,7 @@ class Trace:
     meetings: Meetings = field(default_factory=Meetings.none)
     faults: Faults = field(default_factory=Faults.none)
     watched: frozenset[int] = frozenset()
-    received: list[Received] = field(default_factory=list)
+    received: list[Received] = field(default_factory=list, repr=False)
     reads: list[dict[int, int]] = field(default_factory=list)  # per wake: which message of each neighbor was read
     messages: int = 0
     refusals: int = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 from bruit.randomness import Replay
 from bruit.tasks.linear import LinearTask
@@ -16,7 +17,7 @@ from bruit.tasks.task import Task
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class Pool(Counted):
     """All records in one list, block by block as the task holds them, and who owns each."""
 
     task: LinearTask

@@ -10,6 +10,7 @@ sensitivity, and none is read off the records. The first two are the task's own 
 compares the noise with them again before anything is released.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import expm1, isfinite
 
@@ -24,10 +25,12 @@ from bruit.tasks.personal import Personal
 from bruit.tasks.sensitivity import ROUNDING
 
 
-def bounded_records(features: Array, targets: Array, owners: Ints, order: int = 2) -> Records:
-    """Records whose features were scaled into the unit ball of L1 or L2, and are declared so (both imply L2 <= 1)."""
+def bounded_records(features: Array, targets: Array, owners: Ints, order: int = 2,
+                    classes: int | Sequence[str] | None = None) -> Records:
+    """Records whose features were scaled into the unit ball of L1 or L2, and are declared so (both imply L2 <= 1);
+    classes as in `Records.of`."""
     inside = clip_rows(np.asarray(features, np.float64), 1.0, order)
-    records = Records.of(inside, targets, owners)
+    records = Records.of(inside, targets, owners, classes=classes)
     return replace(records, row_bound=1.0, row_norm=order,
                    manifest={**records.manifest, "rows": f"unit ball of L{order}"})
 

@@ -46,7 +46,7 @@ class Seat:
     folder: Path
     book: AddressBook
     me: int
-    value: Array
+    value: Array = field(repr=False)
     board: Path
     patience: float = 60.0
     tell: Tell = lambda stage: None

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from bruit.arrays import Array, Ints
 from bruit.config import TaskSection
 from bruit.errors import ConfigError
 from bruit.sites.own_records import HELD, recipe_column
+from bruit.tasks.choice import refuse_ids, select
 from bruit.tasks.columns import Columns, nearest, numbers, read_csv
 from bruit.tasks.recipe import Column, Recipe
 from bruit.tasks.records import finish_rows
@@ -59,10 +61,18 @@ def read_columns(path: Path) -> Constants:
     return found
 
 
-def write_records(path: Path, agreement: Agreement, out: Path, public: Path | None = None) -> tuple[int, int]:
-    """Prepare a CSV file, and one of records that belong to nobody; (records, features) that were written."""
+def write_records(path: Path, agreement: Agreement, out: Path, public: Path | None = None,
+                  tell: Callable[[str], None] = lambda line: None) -> tuple[int, int]:  # fmt: skip
+    """Prepare a CSV file, and one of records that belong to nobody; (records, features) that were written.
+
+    `tell` is given what was left out and filled, for the owner's eyes.
+    """
     check_place(out)
     kind = agreement.task.kind
+    if kind in ("personal", "boosted"):
+        raise ConfigError(f"a {kind} task is for simulations: participants prepare records for ridge, logistic and"
+                          " softmax tasks, and personalized and model-propagation give everybody a model of their own"
+                          " on those too")  # fmt: skip
     if agreement.task.components is not None:
         raise ConfigError("the experiment asks for components, a projection that only a whole data set defines; leave "
                           "`components` out of it, or make the columns of the projection yourself")  # fmt: skip
@@ -72,14 +82,14 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     if kind in ("mean", "histogram"):
         if public is not None:
             raise ConfigError(f"--public gives records to score a model on, and a {kind} is no model; leave it out")
-        own, made = _read(path), _values if kind == "mean" else _answer
+        own, made = _read(path, agreement, tell), _values if kind == "mean" else _answer
         content: dict[str, Any] = {"values": made(own, agreement)}
         if kind == "mean":
             content |= recipe_column(_recipe(own, agreement))
     else:
-        content = _linear(_read(path), agreement)
+        content = _linear(_read(path, agreement, tell), agreement)
         if public is not None:
-            shown = _linear(_read(public), agreement)
+            shown = _linear(_read(public, agreement, tell), agreement)
             content |= {"public_features": shown["features"], "public_targets": shown["targets"]}
     write_whole(out, lambda file: np.savez_compressed(file, kind=np.str_(kind), **content))
     out.chmod(0o600)
@@ -87,10 +97,25 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     return len(rows), rows.shape[1]
 
 
-def _read(path: Path) -> Columns:
+def _read(path: Path, agreement: Agreement, tell: Callable[[str], None]) -> Columns:
+    """The columns that were agreed on, holes filled and records left out as agreed (`bruit.tasks.choice`)."""
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
-    return read_csv(path)
+    choice = agreement.task.choice()
+    if choice.by_public_mean():
+        raise ConfigError('fill = "public" is for simulations, which hold the public rows; here agree on constants:'
+                          " fill = { column = number }")  # fmt: skip
+    if agreement.columns is not None:
+        named = tuple(name for name in agreement.columns if name != agreement.label)
+        if choice.columns and set(choice.columns) != set(named):
+            raise ConfigError(f"the experiment's columns are {', '.join(choice.columns)}, but centers and scales are "
+                              f"given for {', '.join(named)}; make them the same")  # fmt: skip
+        choice = replace(choice, columns=named, drop=())
+    table, reading = select(read_csv(path), choice, agreement.label, None)
+    refuse_ids(table, reading.used, (), choice.columns)
+    for line in reading.sentences():
+        tell(f"{table.file}: {line}")
+    return table
 
 
 def _values(table: Columns, agreement: Agreement) -> Array:
@@ -140,12 +165,19 @@ def _features(table: Columns, agreement: Agreement) -> Array:
     return np.column_stack([_column(table, name, *pair) for name, pair in _chosen(table, agreement).items()])
 
 
+def _fill(agreement: Agreement, name: str) -> str:
+    """What was agreed on for holes of a column, as it would be written; nothing if they are refused."""
+    constant = agreement.task.choice().constant(name)
+    return "" if constant is None else str(constant)
+
+
 def _recipe(table: Columns, agreement: Agreement) -> Recipe:
     """What is done to the rows, for new ones: agreed names and constants."""
     chosen, label = _chosen(table, agreement), agreement.label or ""
     center, unit = (agreement.columns or {}).get(label, (0.0, 1.0)) if agreement.task.kind == "ridge" else (0.0, 1.0)
     return Recipe(
-        columns=tuple(Column(name) for name in chosen), centers=np.array([pair[0] for pair in chosen.values()]),
+        columns=tuple(Column(name, fill=_fill(agreement, name)) for name in chosen),
+        centers=np.array([pair[0] for pair in chosen.values()]),
         scales=np.array([pair[1] for pair in chosen.values()]), limits=np.full(len(chosen), math.inf),
         rows=agreement.task.rows, label=label, center=center, unit=unit, classes=agreement.classes,
     )  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bruit.arrays import Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
@@ -39,7 +40,7 @@ def refuse(unknown: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Holders:
+class Holders(Counted):
     """The labels of the peers, and the peer that holds each row; `dealt` when the labels are only numbers we gave."""
 
     labels: Labels  # (n,)

@@ -7,15 +7,26 @@ Models lie in the ball |x|_1 <= radius, which the algorithm keeps. A record is t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
+from typing import cast
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.choice import EVERYTHING, Choice
+from bruit.tasks.data import load
+from bruit.tasks.logistic import Logistic
+from bruit.tasks.preparation import Preparation, Prepared, prepare
+from bruit.tasks.public import NOTHING, Agreed, Fact, Source
 from bruit.tasks.records import Part, Records
+from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Score, Task
+
+REFERENCE_STEPS, REFERENCE_RADIUS = 100, 10.0
+STUMPS = 4  # for each column, unless said
+AGREED_RANGE = 2.0  # thresholds lie within so many agreed scales of the agreed center
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +60,28 @@ class Boosted(Task):
             raise ConfigError(f"the base predictors answered with shape {answers.shape} for {len(targets)} records; "
                               "they must give one row a record and one column a predictor")
         return Records.of(answers, targets, owners)
+
+    @staticmethod
+    def load(data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *, predictors: int | None = None,
+             own_test: float = 0.2, standardize: str = "public", test: float = 0.2, label: str | None = None,
+             owner: str | None = None, components: int | None = None, agreed: Agreed = NOTHING,
+             choice: Choice = EVERYTHING) -> "Boosted":
+        """A named set or a user's file of two classes, dealt to peers, with decision stumps as base predictors.
+
+        predictors: how many stumps at least, four a column unless said, evenly over the range of each column in the
+        public rows; without public rows, within two agreed scales of the agreed center. own_test: the share of its own
+        records that a peer is judged on, at least one; 0 judges it on those it learns from.
+        """
+        choices = Preparation(peers, split, seed, standardize, "none", test, components, agreed, own_test)
+        table = load(data, label, owner, agreed, choice)
+        ready = prepare(table, *Logistic._encode(table), choices)
+        stumps, where = _stumps(ready, standardize, predictors)
+        source: Source = "agreed" if ready.held_out is None else "public rows"
+        known = Fact(f"the {len(stumps.feature)} stumps, {where}", source)
+        facts = [*cast(list[object], ready.manifest["public"]), known.describe()]
+        told: Manifest = {**ready.manifest, "public": facts, "rows": "base predictions 1 and -1", "intercept": False}
+        ready = replace(ready, rows=stumps(ready.rows[:, :-1]), held_out=None, manifest=told)
+        return Boosted(ready.records(), ready.own_test())
 
     @property
     def peers(self) -> int:
@@ -121,25 +154,46 @@ class Boosted(Task):
 
     def describe(self) -> Manifest:
         sizes = self.sizes
-        return {"task": "Boosted", "peers": self.peers, "dim": self.dim, "records": int(sizes.sum()),
-                "records_per_peer": [int(sizes.min()), int(sizes.max())],
-                "public": self.records.manifest.get("public", []),
+        judged = "own test records" if self.held_out is not None else "the records they learn from"
+        used = {"used": self.records.used} if self.records.used else {}
+        return {**self.records.manifest, **used, "task": "Boosted", "peers": self.peers, "dim": self.dim,
+                "records": int(sizes.sum()), "records_per_peer": [int(sizes.min()), int(sizes.max())],
+                "public": self.records.manifest.get("public", []), "judged_on": judged,
+                "test": 0.0,  # no score is measured on public records
                 "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
 
     def references(self) -> dict[str, float]:
-        """The accuracy of the base predictor that is best for each peer, and of the one that is best for all."""
-        alone = np.zeros((self.peers, self.dim))
-        edges = -self.gradient(np.arange(self.peers), alone)  # how much better than chance each predictor is
-        best = np.abs(edges).argmax(axis=1)
-        alone[np.arange(self.peers), best] = np.sign(edges[np.arange(self.peers), best])
-        pooled = self.sizes @ edges
-        one = np.zeros((self.peers, self.dim))
-        one[:, np.abs(pooled).argmax()] = np.sign(pooled[np.abs(pooled).argmax()])
-        return {"alone": self.evaluate(alone)["accuracy"], "central": self.evaluate(one)["accuracy"]}
+        """The accuracy of what every peer boosts alone, and of one model boosted on all records, without noise.
+
+        Both are the Frank-Wolfe steps of `boosting` without neighbors, in a ball of radius 10, wide enough not to
+        matter.
+        """
+        everyone, pool = np.arange(self.peers), self.records.together()
+        alone = _boost(lambda x: self.gradient(everyone, x), (self.peers, self.dim))
+        one = _boost(lambda x: _gradient(pool, x), (1, self.dim))
+        central = np.broadcast_to(one, (self.peers, self.dim))
+        return {"alone": self.evaluate(alone)["accuracy"], "central": self.evaluate(central)["accuracy"]}
 
     def largest(self) -> float:
         """The largest base prediction, in size."""
         return max(float(np.abs(block.features).max()) for block in self.records.blocks)
+
+
+def _stumps(ready: Prepared, standardize: str, asked: int | None) -> tuple[Stumps, str]:
+    """Stumps over public ranges of the columns, the intercept left out, and a word on where the ranges come from."""
+    columns = ready.rows.shape[1] - 1
+    count = STUMPS * columns if asked is None else asked
+    if count <= columns:
+        raise ConfigError(f"predictors = {count} is one stump for each of {columns} columns, at the end of its range, "
+                          f"where it tells nothing; ask for at least {2 * columns}")
+    if ready.held_out is not None:
+        shown = ready.held_out.features[:, :-1]
+        return Stumps.over(shown.min(axis=0), shown.max(axis=0), count), "over the ranges of the public records"
+    if standardize != "agreed":
+        raise ConfigError("the thresholds of stumps lie within public ranges of the columns: hold out some records "
+                          "(test), or agree on scales (standardize = \"agreed\")")
+    wide = np.full(columns, AGREED_RANGE)
+    return Stumps.over(-wide, wide, count), f"within {AGREED_RANGE:g} agreed scales of the agreed centers"
 
 
 def _margins(part: Part, x: Array) -> Array:
@@ -153,6 +207,17 @@ def _gradient(part: Part, x: Array) -> Array:
     shares /= shares.sum(axis=1)[:, None]
     pull: Array = np.matmul((shares * part.targets)[:, None, :], part.features)[:, 0]
     return -pull
+
+
+def _boost(gradient: Callable[[Array], Array], shape: tuple[int, int]) -> Array:
+    """x <- (1 - t) x - t radius sign(g_k) e_k, k = argmax |g_k|, t = 2 / (2 + step), by row, from 0 (perso:PERSO-6)."""
+    models, rows = np.zeros(shape), np.arange(shape[0])
+    for step in range(1, REFERENCE_STEPS + 1):
+        slope = gradient(models)
+        best = np.abs(slope).argmax(axis=1)
+        models *= 1 - 2 / (2 + step)
+        models[rows, best] -= 2 / (2 + step) * REFERENCE_RADIUS * np.sign(slope[rows, best])
+    return models
 
 
 def _losses(records: Records, ids: Ints, x: Array) -> Array:

@@ -6,16 +6,17 @@ that must not be a feature, unknown values, ids) are handled here once.
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from bruit.arrays import Ints
 from bruit.errors import ConfigError
-from bruit.tasks.columns import is_missing, read_csv
-from bruit.tasks.public import NOTHING, Agreed, Fact
-from bruit.tasks.table import Table, file_sha256, from_columns, make_table, no_texts
+from bruit.tasks.choice import EVERYTHING, Choice
+from bruit.tasks.columns import read_csv
+from bruit.tasks.public import NOTHING, Agreed
+from bruit.tasks.table import Table, choose, file_sha256, from_columns, make_table, no_texts
 
 BUNDLED = {
     "breast_cancer": "569 tumors, 30 features, 2 classes (diagnostic set)",
@@ -82,7 +83,8 @@ def load_bundled(name: str, agreed: Agreed = NOTHING) -> Table:
                       notes=("bundled with scikit-learn",), classes_from="agreed")
 
 
-def load_shared(name: str, label: str | None = None, owner: str | None = None, agreed: Agreed = NOTHING) -> Table:
+def load_shared(name: str, label: str | None = None, owner: str | None = None, agreed: Agreed = NOTHING,
+                choice: Choice = EVERYTHING) -> Table:
     """A set of the data folder; label may name another column of a CSV set (regression on houses, say)."""
     known, path = SHARED[name], locate(name)
     if path is None:
@@ -95,28 +97,30 @@ def load_shared(name: str, label: str | None = None, owner: str | None = None, a
         no_texts(name, agreed)
         if agreed.classes:
             raise ConfigError(f"{name} has fixed classes; leave classes out")
-        return known.read(path)
-    return _read(name, known, path, label, owner, agreed)
+        return choose(known.read(path), choice)
+    return _read(name, known, path, label, owner, agreed, choice)
 
 
-def _read(name: str, known: CsvSet, path: Path, label: str | None, owner: str | None, agreed: Agreed) -> Table:
+def _read(name: str, known: CsvSet, path: Path, label: str | None, owner: str | None, agreed: Agreed, choice: Choice
+          ) -> Table:
     columns, notes = read_csv(path), known.notes
-    facts: tuple[Fact, ...] = ()
     chosen = label or known.label
     columns.of(chosen)
     dropped = frozenset(known.drop) | ({known.label} if chosen != known.label else frozenset())
     if chosen != known.label:
         notes = (*notes, f"label {chosen} instead of {known.label}, which is left out")
+    asked = next((column for column in choice.columns if column in dropped), None)
+    if asked is not None:
+        raise ConfigError(f"columns names {asked!r}, which every task of {name} leaves out ({'; '.join(notes)})")
     columns = columns.without(dropped - {chosen})
-    if known.drop_missing_rows:
-        before = len(columns.lines)
-        columns = columns.where(lambda row: not any(is_missing(cell) for cell in row))
-        left = f"{before - len(columns.lines)} of {before} records with missing values left out"
-        notes, facts = (*notes, left), (Fact(left, "private rows"),)
-    return from_columns(columns, name, chosen, owner or known.owner, file_sha256(path),
-                        categories=frozenset(known.categories) - {chosen},
-                        threshold=known.threshold if chosen == known.label else None, notes=notes, facts=facts,
-                        agreed=agreed)
+    if known.drop_missing_rows and choice.fill is None:
+        choice = replace(choice, holes="drop")
+    table = from_columns(columns, name, chosen, owner or known.owner, file_sha256(path),
+                         categories=frozenset(known.categories) - {chosen},
+                         threshold=known.threshold if chosen == known.label else None, notes=notes, agreed=agreed,
+                         choice=replace(choice, drop=tuple(column for column in choice.drop if column not in dropped)))
+    unused = (*sorted(dropped - {chosen}), *table.reading.unused)
+    return replace(table, reading=replace(table.reading, unused=unused))
 
 
 def _computer_buyers(path: Path) -> Table:

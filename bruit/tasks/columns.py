@@ -2,24 +2,27 @@
 
 import csv
 import gzip
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bruit.arrays import Array
+from bruit.arrays import Array, Bools
+from bruit.counted import Counted, counted
 from bruit.errors import ConfigError
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 MOST_CATEGORIES = 100
+HELP = "fill it (fill), leave out records with holes (holes = \"drop\") or the column (drop), or repair the file"
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Counted):
     """A table of text: its column names, its cells column by column, and the file line of each row."""
 
     file: str
@@ -38,19 +41,26 @@ class Columns:
         row = next((i for i, cell in enumerate(self.of(name)) if cell.lower() in holes), None)
         if row is not None:
             raise ConfigError(f"{self.file} row {row} (line {self.lines[row]}), column {name!r} holds no value; "
-                              "fill it or remove the row")
+                              f"{HELP}")
 
-    def where(self, keep: Callable[[tuple[str, ...]], bool]) -> "Columns":
-        """The rows that pass."""
-        rows = list(zip(*self.cells, strict=True))
-        kept = [i for i, row in enumerate(rows) if keep(row)]
+    def rows(self, kept: Sequence[int]) -> "Columns":
+        """These rows only."""
         cells = tuple(tuple(column[i] for i in kept) for column in self.cells)
         return Columns(self.file, self.names, cells, tuple(self.lines[i] for i in kept))
 
+    def only(self, names: Sequence[str]) -> "Columns":
+        """These columns, in this order."""
+        return Columns(self.file, tuple(names), tuple(self.of(name) for name in names), self.lines)
+
     def without(self, dropped: frozenset[str]) -> "Columns":
         """The other columns."""
-        kept = [i for i, name in enumerate(self.names) if name not in dropped]
-        return Columns(self.file, tuple(self.names[i] for i in kept), tuple(self.cells[i] for i in kept), self.lines)
+        return self.only([name for name in self.names if name not in dropped])
+
+    def filled(self, name: str, text: str) -> "Columns":
+        """The same with this text in the holes of a column."""
+        place = self.names.index(name)
+        column = tuple(text if is_missing(cell) else cell for cell in self.cells[place])
+        return Columns(self.file, self.names, (*self.cells[:place], column, *self.cells[place + 1:]), self.lines)
 
 
 class Codes(NamedTuple):
@@ -58,6 +68,9 @@ class Codes(NamedTuple):
 
     codes: Array
     names: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return counted("Codes", self._asdict())
 
 
 def nearest(word: str, words: tuple[str, ...]) -> str:
@@ -72,6 +85,17 @@ def nearest(word: str, words: tuple[str, ...]) -> str:
 def is_missing(cell: str) -> bool:
     """Whether a cell stands for no value."""
     return cell.lower() in MISSING
+
+
+def missing(cells: Sequence[str]) -> Bools:
+    """Which cells stand for no value."""
+    empty = {cell for cell in set(cells) if is_missing(cell)}
+    return np.array([cell in empty for cell in cells], dtype=np.bool_)
+
+
+def values_of(cells: Sequence[str]) -> dict[str, int]:
+    """The different values of a column and how often each occurs; holes are no values."""
+    return {cell: count for cell, count in Counter(cells).items() if not is_missing(cell)}
 
 
 def read_csv(path: Path) -> Columns:
@@ -94,22 +118,34 @@ def read_csv(path: Path) -> Columns:
     return Columns(path.name, tuple(header), tuple(zip(*rows, strict=True)), tuple(lines))
 
 
-def numbers(columns: Columns, name: str) -> Array | None:
-    """A column as numbers; None if it holds text. A hole or a stray text among numbers is an error."""
+def kind_of(cells: Sequence[str]) -> Literal["numbers", "texts"]:
+    """What a column holds: numbers if at least half of its values are finite numbers; holes are no values."""
+    if bool(np.isfinite([number(cell) for cell in set(cells)]).all()):
+        return "numbers"
+    values = values_of(cells)
+    finite = sum(count for cell, count in values.items() if np.isfinite(number(cell)))
+    return "numbers" if values and 2 * finite >= sum(values.values()) else "texts"
+
+
+def numbers(columns: Columns, name: str, holes: bool = False) -> Array | None:
+    """A column as numbers; None if it holds text. A stray text among numbers is an error, and so is a hole, unless
+    holes are allowed, as nan."""
     cells = columns.of(name)
-    known = {cell: _number(cell) for cell in set(cells)}
+    known = {cell: number(cell) for cell in set(cells)}
     values = np.array([known[cell] for cell in cells])
-    finite = np.isfinite(values)
-    if bool(finite.all()):
+    if bool(np.isfinite(values).all()):
         return values
-    holes = [i for i in np.flatnonzero(~finite).tolist() if is_missing(cells[i])]
-    strays = [i for i in np.flatnonzero(~finite).tolist() if not is_missing(cells[i])]
-    if 2 * finite.sum() < len(cells) and (strays or not finite.any()):
+    if kind_of(cells) == "texts":
         return None
-    row = min(holes + strays)
-    found = "no value" if is_missing(cells[row]) else f"{cells[row]!r}"
-    raise ConfigError(f"{columns.file} row {row} (line {columns.lines[row]}), column {name!r}: {found} where the "
-                      "column holds numbers; fill it or remove the row")
+    for row in np.flatnonzero(~np.isfinite(values)).tolist():
+        hole = is_missing(cells[row])
+        if hole and holes:
+            values[row] = np.nan
+            continue
+        found, mend = ("no value", HELP) if hole else (f"{cells[row]!r}", "repair it, or leave the column out (drop)")
+        raise ConfigError(f"{columns.file} row {row} (line {columns.lines[row]}), column {name!r}: {found} where the "
+                          f"column holds numbers; {mend}")
+    return values
 
 
 def codes(columns: Columns, name: str, agreed: Sequence[str] = ()) -> Codes:
@@ -127,8 +163,8 @@ def codes(columns: Columns, name: str, agreed: Sequence[str] = ()) -> Codes:
     return Codes(np.array([place[written[cell]] for cell in cells], dtype=np.float64), tuple(names))
 
 
-def encode(columns: Columns, categories: frozenset[str],
-           vocabulary: Mapping[str, Sequence[str]]) -> tuple[Array, tuple[str, ...], dict[str, tuple[str, ...]]]:
+def encode(columns: Columns, categories: frozenset[str], vocabulary: Mapping[str, Sequence[str]],
+           holes: bool = False) -> tuple[Array, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """All columns as features: numbers as they are, text (and the named categories) as one 0/1 column a value.
 
     Returns the features, their names, and the values of the columns that were one-hot encoded.
@@ -141,7 +177,7 @@ def encode(columns: Columns, categories: frozenset[str],
         raise ConfigError(f"the agreed vocabulary is of a column {strange!r}, which {columns.file} does not have among "
                           f"its features{nearest(strange, columns.names)}")
     for name in columns.names:
-        values = None if name in categories or name in vocabulary else numbers(columns, name)
+        values = None if name in categories or name in vocabulary else numbers(columns, name, holes)
         if values is not None:
             parts.append(values[:, None])
             names.append(name)
@@ -149,7 +185,7 @@ def encode(columns: Columns, categories: frozenset[str],
         coded = codes(columns, name, vocabulary.get(name, ()))
         if len(coded.names) > MOST_CATEGORIES:
             raise ConfigError(f"{columns.file} column {name!r} holds {len(coded.names)} different texts; a category "
-                              f"may have {MOST_CATEGORIES}: remove the column or turn it into numbers")
+                              f"may have {MOST_CATEGORIES}: leave it out (drop) or turn it into numbers")
         parts.append((coded.codes[:, None] == np.arange(len(coded.names))).astype(np.float64))
         names.extend(f"{name}={value}" for value in coded.names)
         encoded[name] = coded.names
@@ -160,7 +196,7 @@ def encode(columns: Columns, categories: frozenset[str],
 
 def spelled(cell: str) -> str:
     """A value as all its spellings are written: 1 and 1.0 are one value."""
-    return cell if np.isnan(_number(cell)) else f"{_number(cell):g}"
+    return cell if np.isnan(number(cell)) else f"{number(cell):g}"
 
 
 def _text(path: Path) -> str:
@@ -168,7 +204,8 @@ def _text(path: Path) -> str:
     return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
 
 
-def _number(cell: str) -> float:
+def number(cell: str) -> float:
+    """The number that a cell spells; nan if it spells none."""
     try:
         return float(cell)
     except ValueError:
@@ -178,7 +215,7 @@ def _number(cell: str) -> float:
 def _check_header(file: str, header: list[str], rows: list[list[str]]) -> None:
     if not header or not rows:
         raise ConfigError(f"{file} holds no records; give a header line and at least one record")
-    if all(np.isfinite(_number(name)) for name in header):
+    if all(np.isfinite(number(name)) for name in header):
         raise ConfigError(f"the first line of {file} holds only numbers; it must name the columns")
     doubled = [name for name in header if header.count(name) > 1]
     if doubled:

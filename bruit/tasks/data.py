@@ -11,13 +11,16 @@ import numpy as np
 
 from bruit.errors import ConfigError
 from bruit.tasks import catalog
-from bruit.tasks.columns import nearest, read_csv
+from bruit.tasks.choice import EVERYTHING, Choice
+from bruit.tasks.columns import HELP, nearest, read_csv
 from bruit.tasks.public import NOTHING, Agreed
 from bruit.tasks.table import (
     LABEL_NAMES,
     OWNER_NAMES,
     Table,
     agreed_codes,
+    check_labels,
+    choose,
     from_columns,
     make_table,
     no_texts,
@@ -28,23 +31,28 @@ from bruit.tasks.table import (
 FEATURE_NAMES = ("features", "X", "x")
 
 
-def load(name_or_path: str, label: str | None = None, owner: str | None = None, agreed: Agreed = NOTHING) -> Table:
-    """The table a name or a path means; label and owner name columns (arrays in an NPZ file)."""
+def load(name_or_path: str, label: str | None = None, owner: str | None = None, agreed: Agreed = NOTHING,
+         choice: Choice = EVERYTHING, features: bool = True) -> Table:
+    """The table a name or a path means; label and owner name columns (arrays in an NPZ file).
+
+    choice: which columns are used, and what becomes of holes. features: without them, only labels and owners are read
+    of a CSV file.
+    """
     if name_or_path in catalog.BUNDLED:
         if label is not None or owner is not None:
             raise ConfigError(f"{name_or_path} is bundled with its label and has no owner; leave label and owner out")
-        return catalog.load_bundled(name_or_path, agreed)
+        return choose(catalog.load_bundled(name_or_path, agreed), choice)
     if name_or_path in catalog.SHARED:
-        return catalog.load_shared(name_or_path, label, owner, agreed)
+        return catalog.load_shared(name_or_path, label, owner, agreed, choice)
     path = Path(name_or_path)
     if not path.suffix and len(path.parts) == 1 and not path.exists():
         raise ConfigError(f"no data set is called {name_or_path!r}{nearest(name_or_path, tuple(catalog.catalog()))}")
     if not path.is_file():
         raise ConfigError(f"there is no file {name_or_path}; give the path of a CSV or NPZ file, or a known name")
     if path.name.endswith((".csv", ".csv.gz")):
-        return from_columns(read_csv(path), path.name, label, owner, agreed=agreed)
+        return from_columns(read_csv(path), path.name, label, owner, agreed=agreed, choice=choice, features=features)
     if path.suffix == ".npz":
-        return _load_npz(path, label, owner, agreed)
+        return _load_npz(path, label, owner, agreed, choice)
     raise ConfigError(f"{path.name} is neither .csv, .csv.gz nor .npz; convert it to one of these")
 
 
@@ -53,7 +61,7 @@ def bundled() -> dict[str, str]:
     return dict(catalog.BUNDLED)
 
 
-def _load_npz(path: Path, label: str | None, owner: str | None, agreed: Agreed) -> Table:
+def _load_npz(path: Path, label: str | None, owner: str | None, agreed: Agreed, choice: Choice) -> Table:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: np.asarray(archive[key]) for key in archive.files}
@@ -66,7 +74,19 @@ def _load_npz(path: Path, label: str | None, owner: str | None, agreed: Agreed) 
             raise ConfigError(f"{path.name} has no array {key!r}{nearest(key, keys)}")
     features = arrays[the_one(path.name, keys, FEATURE_NAMES, "features")]
     owner = owner or next((word for word in OWNER_NAMES if word in arrays), None)
-    return _npz_table(path, label, features, arrays[label], None if owner is None else arrays[owner], agreed)
+    table = _npz_table(path, label, features, arrays[label], None if owner is None else arrays[owner], agreed)
+    chosen = choose(table, choice)
+    bad = np.argwhere(np.isinf(chosen.features) | (np.isnan(chosen.features) & (not choice.by_public_mean())))
+    if len(bad):
+        row, column = bad[0]
+        raise ConfigError(f"{path.name} row {row}, column {column} is no finite number "
+                          f"({chosen.feature_names[column]}); {HELP}")
+    if not bool(np.isfinite(chosen.labels).all()):
+        row = int(np.flatnonzero(~np.isfinite(chosen.labels))[0])
+        raise ConfigError(f"{path.name} row {row}: the label is no finite number; leave such records out (holes = "
+                          "\"drop\"), or repair the file")
+    check_labels(path.name, chosen.labels, bool(agreed.classes))
+    return chosen
 
 
 def _npz_table(path: Path, label: str, raw: np.ndarray, marks: np.ndarray, holders: np.ndarray | None,
@@ -78,10 +98,6 @@ def _npz_table(path: Path, label: str, raw: np.ndarray, marks: np.ndarray, holde
     if raw.dtype.kind not in "buif":
         raise ConfigError(f"{path.name}: features are of type {raw.dtype}; they must be numbers")
     features = raw.reshape(len(raw), -1).astype(np.float64)
-    bad = np.argwhere(~np.isfinite(features))
-    if len(bad):
-        row, column = bad[0]
-        raise ConfigError(f"{path.name} row {row}, column {column} is no finite number; fill it or remove the row")
     no_texts(path.name, agreed)
     label_names: tuple[str, ...] = ()
     if agreed.classes:
@@ -91,9 +107,6 @@ def _npz_table(path: Path, label: str, raw: np.ndarray, marks: np.ndarray, holde
     else:
         texts, found = np.unique(marks.astype(np.str_), return_inverse=True)
         labels, label_names = found.astype(np.float64), tuple(texts.tolist())
-    if not bool(np.isfinite(labels).all()):
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ConfigError(f"{path.name} row {row}: the label is no finite number; fill it or remove the row")
     owners, owner_names = (None, ()) if holders is None else number_owners(tuple(holders.astype(np.str_).tolist()))
     names = tuple(f"x{i}" for i in range(features.shape[1]))
     return make_table(path.name, features, labels, owners, feature_names=names, label_names=label_names,

@@ -17,6 +17,7 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.choice import EVERYTHING, Choice
 from bruit.tasks.data import load
 from bruit.tasks.loss import Loss
 from bruit.tasks.newton import TOLERANCE
@@ -54,11 +55,12 @@ class LinearTask(Task):
     def load(cls, data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *,
              standardize: str = "public", rows: str = "unit", test: float = 0.2, label: str | None = None,
              owner: str | None = None, l2: float = 0.0, derivative_clip: float | None = None,
-             components: int | None = None, agreed: Agreed = NOTHING) -> Self:
+             components: int | None = None, agreed: Agreed = NOTHING, choice: Choice = EVERYTHING) -> Self:
         """A named set or a user's CSV or NPZ file, dealt to peers.
 
         data: a name (`bruit.tasks.data.catalog()`) or a path; label and owner name its columns.
-        split: iid, owner, dirichlet:CONCENTRATION, sized:LOW:HIGH, replicate:SIZE.
+        choice: which columns are used (`columns`, `drop`), and what becomes of holes (`fill`, `holes`).
+        split: iid, owner, owner:COUNT, dirichlet:CONCENTRATION, sized:LOW:HIGH, replicate:SIZE.
         test: the share of records held out first. It belongs to no peer and is declared public. With split="owner" it
         is the share of owners, whose rows are then all public.
         standardize: "public" centers and scales columns by the statistics of that public part, "agreed" by the
@@ -70,10 +72,9 @@ class LinearTask(Task):
         rows: "unit" divides each record, intercept included, by its norm; "none" leaves it, and no Lipschitz
         constant is declared.
         """
-        table = load(data, label, owner, agreed)
-        targets, classes, note = cls._encode(table)
         choices = Preparation(peers, split, seed, standardize, rows, test, components, agreed)
-        return cls(prepare(table, targets, classes, note, choices), l2, derivative_clip)
+        table = load(data, label, owner, agreed, choice)
+        return cls(prepare(table, *cls._encode(table), choices).records(), l2, derivative_clip)
 
     @property
     def peers(self) -> int:
@@ -172,7 +173,8 @@ class LinearTask(Task):
                 "derivative_clip": self.derivative_clip, "records": int(sizes.sum()),
                 "records_per_peer": [int(sizes.min()), int(sizes.max())],
                 "classes": list(self.records.classes) if self.classifies else [],
-                "row_bound": self.records.row_bound if isfinite(self.records.row_bound) else None, **manifest}
+                "row_bound": self.records.row_bound if isfinite(self.records.row_bound) else None, **manifest,
+                **({"used": self.records.used} if self.records.used else {})}
 
     def references(self) -> dict[str, float]:
         """The metric of models fitted by each peer alone, and of one model fitted on all records in one place.

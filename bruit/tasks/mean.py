@@ -5,25 +5,29 @@
 Smooth and strongly convex with constant 1; not Lipschitz: a private run clips the values at the door.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.tasks.public import Fact, said
 from bruit.tasks.recipe import Recipe
 from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.use import Use
 
 
 @dataclass(frozen=True, eq=False)
 class Mean(Task):
-    """Values (n, d), one row a peer; `name` says in the manifest where they come from, `facts` what else all know."""
+    """Values (n, d), one row a peer; in the manifest, `name` says where they come from, `facts` what else all know, and
+    `use` what of a data set they are."""
 
     values: Array
     name: str = "values"
     facts: tuple[Fact, ...] = ()
+    use: Use | None = field(default=None, metadata=ASIDE)
     _recipe: Recipe | None = None  # names of the coordinates and their units, or what a histogram counts
 
     def __post_init__(self) -> None:
@@ -109,7 +113,8 @@ class Mean(Task):
 
     def describe(self) -> Manifest:
         shape = Fact(f"the number of peers, {self.peers}, and the length of their values, {self.dim}", "agreed")
-        return {"task": "Mean", "peers": self.peers, "dim": self.dim, "data": {"name": self.name},
+        used = {} if self.use is None else {"used": self.use.describe()}
+        return {"task": "Mean", "peers": self.peers, "dim": self.dim, "data": {"name": self.name}, **used,
                 "public": said((shape, *self.facts))}
 
     def references(self) -> dict[str, float]:

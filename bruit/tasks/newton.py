@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
+from bruit.counted import counted
 from bruit.errors import ConfigError
 from bruit.tasks.loss import Loss
 from bruit.tasks.records import Part
@@ -41,6 +42,9 @@ class _Problem(NamedTuple):
     center: Array    # (k, c, p)
     strength: Array  # (k,)
     goal: Array      # (k,) gradient norm at which a peer is done
+
+    def __repr__(self) -> str:
+        return counted("_Problem", self._asdict())
 
     def scores(self, model: Array) -> Array:
         scores: Array = np.matmul(self.features, model.swapaxes(1, 2))

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
+from typing import cast
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError
+from bruit.tasks.choice import EVERYTHING, Choice
 from bruit.tasks.data import load
 from bruit.tasks.pair_losses import PairLoss, ScoreLoss, named_loss, some
 from bruit.tasks.points import Points
@@ -40,6 +43,7 @@ class Pairwise(Task):
     held_out: Array | None = None
     row_bound: float = inf
     manifest: Manifest = field(default_factory=dict)
+    used: Manifest = field(default_factory=dict, metadata=ASIDE)
     _recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
@@ -64,15 +68,14 @@ class Pairwise(Task):
     def load(data: str, loss: str = "auc", peers: int | None = None, split: str = "iid", seed: int = 0, *,
              standardize: str = "public", rows: str = "unit", test: float = 0.2, label: str | None = None,
              owner: str | None = None, components: int | None = None, bins: int | None = None,
-             agreed: Agreed = NOTHING) -> Pairwise:
+             agreed: Agreed = NOTHING, choice: Choice = EVERYTHING) -> Pairwise:
         """A named set or a user's file, dealt to peers as for other tasks.
 
         bins: peers show the nearest of so many points, found by k-means on the public part, a share for each label.
         """
-        table, chosen = load(data, label, owner, agreed), named_loss(loss)
-        targets, classes, note = _encode(table, chosen)
-        records = prepare(table, targets, classes, note,
-                          Preparation(peers, split, seed, standardize, rows, test, components, agreed))  # fmt: skip
+        table, chosen = load(data, label, owner, agreed, choice), named_loss(loss)
+        records = prepare(table, *_encode(table, chosen),
+                          Preparation(peers, split, seed, standardize, rows, test, components, agreed)).records()
         points = _points(records)
         public = None
         if records.held_out is not None:
@@ -81,7 +84,8 @@ class Pairwise(Task):
             if public is None:
                 raise ConfigError("a codebook is found on public records; hold out some of them: test > 0")
             points = points.coded(public_codebook(public, bins, seed), 1)
-        return Pairwise(points, chosen, public, records.row_bound, records.manifest, records.recipe)
+        return Pairwise(points, chosen, public, records.row_bound, records.manifest,
+                        _measured(records.used, points, public), records.recipe)
 
     @property
     def peers(self) -> int:
@@ -165,7 +169,8 @@ class Pairwise(Task):
         shown = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
         return {"task": "Pairwise", "loss": self.loss.name, "peers": self.peers, "dim": self.dim,
                 "points": len(self.points.rows), **shown,
-                "public": said((counts(np.bincount(self.points.owners), "points"),)), **self.manifest}
+                "public": said((counts(np.bincount(self.points.owners), "points"),)), **self.manifest,
+                **({"used": self.used} if self.used else {})}
 
     def references(self) -> dict[str, float]:
         """Alone, a peer of one class learns nothing: the model 0. In one place: F minimized on at most 1000 points."""
@@ -184,6 +189,15 @@ class Pairwise(Task):
             return loss, self.loss.gradient(x[None], rows, share, rows, share)[0] + 2 * penalty * x
 
         return np.asarray(minimize(worth, np.zeros(self.dim), jac=True, method="L-BFGS-B").x)
+
+
+def _measured(used: Manifest, points: Points, public: Array | None) -> Manifest:
+    """What is used, with a word on what is measured on a part of the points only."""
+    judged = len(points.rows) if public is None else len(public)
+    notes = [f"the loss is measured among {FEW} of {judged} points"] if judged > FEW else []
+    if len(points.rows) > POOLED:
+        notes.append(f"the reference of all data in one place is fitted on {POOLED} of {len(points.rows)} points")
+    return {**used, "in_words": [*cast(list[object], used["in_words"]), *notes]}
 
 
 def public_codebook(public: Array, bins: int, seed: int = 0) -> Array:

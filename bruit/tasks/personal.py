@@ -13,8 +13,12 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.choice import EVERYTHING, Choice
+from bruit.tasks.data import load
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.newton import TOLERANCE
+from bruit.tasks.preparation import Preparation, prepare
+from bruit.tasks.public import NOTHING, Agreed
 from bruit.tasks.recipe import Recipe
 from bruit.tasks.records import Records
 from bruit.tasks.sensitivity import linear_sensitivities
@@ -38,6 +42,26 @@ class Personal(Task):
         if test is not None and (test.peers, test.columns) != (self.shared.peers, self.shared.records.columns):
             raise ConfigError(f"the test records are of {test.peers} peers and {test.columns} columns, the training "
                               f"records of {self.shared.peers} and {self.shared.records.columns}; make them equal")
+
+    @staticmethod
+    def load(kind: type[LinearTask], data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *,
+             ridge: float = 1.0, own_test: float = 0.2, standardize: str = "public", rows: str = "unit",
+             test: float = 0.2, label: str | None = None, owner: str | None = None, l2: float = 0.0,
+             derivative_clip: float | None = None, components: int | None = None, agreed: Agreed = NOTHING,
+             choice: Choice = EVERYTHING) -> "Personal":
+        """A named set or a user's file, as for the linear task `kind` (`LinearTask.load`), for models of one's own.
+
+        ridge: peer u, who learns from m_u records, gets the regularizer ridge / m_u. own_test: the share of its own
+        records that a peer is judged on, at least one; 0 judges it on those it learns from. The public part (test)
+        scales columns and judges nobody.
+        """
+        if not (isfinite(ridge) and ridge >= 0):
+            raise ConfigError(f"ridge is {ridge}; it must be zero or a positive number")
+        choices = Preparation(peers, split, seed, standardize, rows, test, components, agreed, own_test)
+        table = load(data, label, owner, agreed, choice)
+        ready = prepare(table, *kind._encode(table), choices)
+        records = ready.records()
+        return Personal(kind(records, l2, derivative_clip), ridge / records.sizes, ready.own_test())
 
     @property
     def peers(self) -> int:
@@ -129,7 +153,9 @@ class Personal(Task):
                                     self.shared.outputs)
 
     def describe(self) -> Manifest:
-        return {**self.shared.describe(), "task": f"Personal {type(self.shared).__name__}",
+        judged = "own test records" if self.held_out is not None else "the records they learn from"
+        return {**self.shared.describe(), "task": f"Personal {type(self.shared).__name__}", "judged_on": judged,
+                "test": 0.0,  # no score is measured on public records
                 "ridge": [float(self.ridge.min()), float(self.ridge.max())],
                 "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
 

@@ -17,13 +17,14 @@ from itertools import product
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 
 CHUNK = 1 << 20  # distances to codewords computed at once
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class Points(Counted):
     """Points (r, d) with their owners 0..n-1; `codebook` (K, d), whose last `exact` columns must match exactly."""
 
     rows: Array

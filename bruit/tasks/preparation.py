@@ -1,26 +1,29 @@
 """Preparation: from a table to peers' records, with every use of data declared.
 
-Order: (1) hold out the public part, (2) center and scale columns by the statistics of that part only, or by agreed
-constants, (3) keep its principal components if asked to, (4) append an intercept, (5) divide each row by its norm,
-(6) deal the other records to peers. Where peers are owners, the public part is whole owners, who have no epsilon: a
-part of everybody's rows would be outside of an epsilon that speaks of all of them. What everybody knows is in the
-manifest, fact by fact, with what is read off private rows said so.
+Order: (1) hold out the public part, (2) fill holes with its means if asked to, (3) center and scale columns by the
+statistics of that part only, or by agreed constants, (4) keep its principal components if asked to, (5) append an
+intercept, (6) divide each row by its norm, (7) deal the other records to peers. Where peers are owners, the public part
+is whole owners, who have no epsilon: a part of everybody's rows would be outside of an epsilon that speaks of all of
+them. What everybody knows is in the manifest, fact by fact, with what is read off private rows said so.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
+from bruit.tasks.choice import Reading
 from bruit.tasks.columns import nearest
 from bruit.tasks.public import Agreed, Fact, counts, listed, said
 from bruit.tasks.recipe import Column, Recipe
 from bruit.tasks.records import Records, Sample, finish_rows, pack
-from bruit.tasks.split import Split, parse
+from bruit.tasks.split import Split, divide, is_by_owner, parse
 from bruit.tasks.table import Table
 from bruit.tasks.task import Manifest
+from bruit.tasks.use import Use
 
 # Standardized numbers are clipped here, so that a column almost constant in the public part cannot blow up elsewhere.
 STANDARD_LIMIT = 10.0
@@ -39,13 +42,49 @@ class Preparation:
     test: float
     components: int | None = None
     agreed: Agreed = field(default_factory=Agreed)
+    own_test: float | None = None  # share of each peer's own records that it is judged on; None: on public ones
 
 
-def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, choices: Preparation) -> Records:
-    """The records of every peer, and the public part."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared(Counted):
+    """Rows that are ready, and who holds which; `judged` are records of peers that they do not learn from."""
+
+    rows: Array  # (r, p)
+    targets: Array  # (r,)
+    split: Split
+    judged: Split | None
+    held_out: Sample | None
+    classes: tuple[str, ...]
+    row_bound: float
+    label_unit: float
+    manifest: Manifest
+    used: Manifest
+    recipe: Recipe
+
+    def records(self) -> Records:
+        """What every peer learns from."""
+        return self._pack(self.split)
+
+    def own_test(self) -> Records | None:
+        """What every peer is judged on, if that is apart from what it learns from."""
+        return None if self.judged is None else self._pack(self.judged)
+
+    def _pack(self, split: Split) -> Records:
+        return pack(self.rows, self.targets, split, held_out=self.held_out, classes=self.classes,
+                    row_bound=self.row_bound, label_unit=self.label_unit, manifest=self.manifest,
+                    used=self.used, recipe=self.recipe)
+
+
+def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, choices: Preparation) -> Prepared:
+    """The rows of every peer, and the public part."""
     _check(choices)
+    twice = next((name for name in table.feature_names if table.feature_names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"the column {twice!r} would be used twice; name it once in columns")
     public, facts = _public(table, targets if classes else np.zeros(len(targets)), choices)
+    table = _fill(table, public)
     features, unit = table.features, 1.0
+    constant = _constant(table, public) if choices.standardize == "public" else ()
     if choices.standardize == "public":
         features = _standardize(features, public)
         if not classes:
@@ -64,10 +103,70 @@ def prepare(table: Table, targets: Array, classes: tuple[str, ...], note: str, c
     dealt = parse(choices.split, targets[mine], owners, choices.peers, choices.seed)
     held_out = Sample(ready[public], targets[public]) if public.any() else None
     facts += _known(table, choices, classes, note, dealt)
-    manifest = _manifest(table, choices, public, len(mine) - len(np.unique(dealt.rows)), facts)
-    return pack(ready, targets, Split(mine[dealt.rows], dealt.starts), held_out=held_out, classes=classes,
-                row_bound=bound, label_unit=unit, manifest=manifest,
-                recipe=_recipe(table, public, choices, classes, directions))
+    split = Split(mine[dealt.rows], dealt.starts)
+    unseen = _unseen(targets[public], classes) if choices.own_test is None else ()
+    use = _use(table, public, split, choices, (*constant, *unseen))
+    judged = None
+    if choices.own_test:
+        split, judged = divide(split, choices.own_test, choices.seed)
+        use = replace(use, notes=(*use.notes, f"{len(judged.rows)} of the records that peers hold are for judging "
+                                              f"their own models, the other {len(split.rows)} for learning them"))
+    return Prepared(rows=ready, targets=targets, split=split, judged=judged, held_out=held_out, classes=classes,
+                    row_bound=bound, label_unit=unit, used=use.describe(),
+                    manifest=_manifest(table, choices, public, use.left_over, facts),
+                    recipe=_recipe(table, public, choices, classes, directions))
+
+
+def _fill(table: Table, public: Bools) -> Table:
+    """Holes that wait for the public rows get their mean, column by column."""
+    holes = np.isnan(table.features)
+    if not holes.any():
+        return table
+    if not public.any():
+        raise ConfigError("fill = \"public\" puts the mean of the public rows into holes, but no row is public; hold "
+                          "some out (test), or fill with constants")
+    filled, fills, features = dict(table.reading.filled), dict(table.reading.fills), table.features.copy()
+    for place in np.flatnonzero(holes.any(axis=0)).tolist():
+        name, shown = table.feature_names[place], table.features[public & ~holes[:, place], place]
+        if not len(shown):
+            raise ConfigError(f"no public row of {table.name} has a value in {name!r}, so there is no public mean to "
+                              f"fill its holes with; give a constant: fill = {{ {name} = ... }}")
+        mean = float(shown.mean())
+        features[holes[:, place], place] = mean
+        filled[name] = (int(holes[:, place].sum()), f"{mean:g}, the mean of the public rows")
+        fills[name] = repr(mean)
+    reading: Reading = replace(table.reading, filled=filled, fills=fills)
+    others = tuple(fact for fact in table.facts if fact not in table.reading.facts())
+    return replace(table, features=features, reading=reading, facts=(*reading.facts(), *others))
+
+
+def _constant(table: Table, public: Bools) -> tuple[str, ...]:
+    """A word on columns that are the same in all public rows: they are centered and not scaled."""
+    shown = table.features[public]
+    flat = np.flatnonzero((shown == shown[:1]).all(axis=0))
+    same = [table.feature_names[place] for place in flat.tolist()]
+    return (f"the same in all public rows, so centered and not scaled: {listed(same)}",) if same else ()
+
+
+def _unseen(shown: Array, classes: tuple[str, ...]) -> tuple[str, ...]:
+    """A word on classes that the public rows lack: scores say nothing of them."""
+    if not classes or not len(shown):
+        return ()
+    lacking = len(classes) - len(np.unique(shown))
+    said = f"{lacking} of {len(classes)} classes are in no public row, so scores say nothing of them"
+    return (said,) if lacking else ()
+
+
+def _use(table: Table, public: Bools, split: Split, choices: Preparation, notes: tuple[str, ...]) -> Use:
+    held = np.unique(split.rows)
+    left = ~public
+    left[held] = False
+    absent: tuple[str, ...] = ()
+    if is_by_owner(choices.split) and table.owners is not None:
+        absent = tuple(table.owner_names[owner] for owner in np.unique(table.owners[left]).tolist())
+    return Use(reading=table.reading, peers=split.peers, held=len(held), public=int(public.sum()),
+               left_over=int(left.sum()), sizes=(int(split.sizes.min()), int(split.sizes.max())),
+               owners_left_out=absent, notes=notes)
 
 
 def _check(choices: Preparation) -> None:
@@ -78,6 +177,9 @@ def _check(choices: Preparation) -> None:
         raise ConfigError("agreed scales and standardize='agreed' belong together; give both, or none")
     if choices.components is not None and choices.standardize != "public":
         raise ConfigError("components are those of the standardized public part; use standardize='public' with them")
+    if choices.own_test is not None and not 0 <= choices.own_test < 1:
+        raise ConfigError(f"own_test is {choices.own_test}; it is the share of a peer's own records that it is judged "
+                          "on, 0 <= own_test < 1")
     if not 0 <= choices.test < 1:
         raise ConfigError(f"test is {choices.test}; it is the share of records held out, 0 <= test < 1")
     if choices.standardize == "public" and choices.test == 0 and not choices.agreed.public:
@@ -89,10 +191,11 @@ def _public(table: Table, strata: Array, choices: Preparation) -> tuple[Bools, t
     """The rows that are public, and a word on whose they are."""
     if choices.agreed.public:
         return _of_owners(table, _named(table, choices.agreed.public), choices, "named")
-    if choices.split == "owner" and table.owners is not None:
+    if is_by_owner(choices.split) and table.owners is not None:
         return _of_owners(table, _drawn_owners(table, choices), choices, "drawn")
     public = _held_out(strata, choices.test, choices.seed)
-    told = f"the {int(public.sum())} held-out records: they belong to no peer and are used for evaluation"
+    used = "are used for evaluation" if choices.own_test is None else "judge nobody"
+    told = f"the {int(public.sum())} held-out records: they belong to no peer and {used}"
     if table.owners is not None and public.any():
         told += "; their owners may own rows of peers as well, so no epsilon speaks of an owner"
     return public, (Fact(told, "public rows"),) if public.any() else ()
@@ -119,10 +222,12 @@ def _of_owners(table: Table, chosen: Ints, choices: Preparation, how: str) -> tu
     """All rows of these owners, who take no part."""
     public = np.isin(np.asarray(table.owners), chosen)
     left = len(table.owner_names) - len(chosen)
-    if choices.split == "owner" and choices.peers is not None and choices.peers > left and len(chosen):
+    if choices.split == "owner" and choices.peers is not None and choices.peers != left and len(chosen):
         raise ConfigError(f"{choices.peers} peers were asked for, but of the {left + len(chosen)} owners {len(chosen)} "
                           f"are public (their rows are all held out), which leaves {left}; ask for {left} peers, or "
-                          "hold nobody out: test = 0 with standardize = \"agreed\" or \"none\"")
+                          + (f"split='owner:{choices.peers}' to leave out the last {left - choices.peers}"
+                             if choices.peers < left
+                             else "hold nobody out: test = 0 with standardize = \"agreed\" or \"none\""))
     if not len(chosen):
         return public, ()
     if public.sum() < 2:
@@ -172,10 +277,10 @@ def _columns(table: Table) -> tuple[Column, ...]:
     for name in table.feature_names:
         text = max((one for one in table.texts if name.startswith(f"{one}=")), key=len, default=None)
         if text is None:
-            found[name] = Column(name)
+            found[name] = Column(name, fill=table.reading.fills.get(name, ""))
         else:
             earlier = found[text].values if text in found else ()
-            found[text] = Column(text, (*earlier, name.removeprefix(f"{text}=")))
+            found[text] = Column(text, (*earlier, name.removeprefix(f"{text}=")), table.reading.fills.get(text, ""))
     return tuple(found.values())
 
 
@@ -236,7 +341,7 @@ def _known(table: Table, choices: Preparation, classes: tuple[str, ...], note: s
     facts.append(Fact("the names of columns", "agreed"))
     facts.append(Fact(f"{table.classes_fact(classes).text} ({note})", table.classes_fact(classes).source) if classes
                  else Fact(note, "agreed"))
-    owned = choices.split == "owner"
+    owned = is_by_owner(choices.split)
     facts.append(Fact(f"the number of peers, {dealt.peers}" + (", and which owner each of them is" if owned else ""),
                       "private rows" if owned else "agreed"))
     facts.append(counts(dealt.sizes))

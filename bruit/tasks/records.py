@@ -5,16 +5,19 @@ and 0 on padding. When padding would take more than four times the records, peer
 powers of two), one block each.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted, counted
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError, PrivacyError
-from bruit.tasks.public import Fact, Source, counts, said
+from bruit.tasks.public import Fact, Source, counts, listed, said
 from bruit.tasks.split import Split, by_owner
 from bruit.tasks.task import Manifest
 
@@ -38,9 +41,12 @@ class Part(NamedTuple):
     targets: Array   # (k, m)
     weights: Array   # (k, m) 1/size on records, 0 on padding
 
+    def __repr__(self) -> str:
+        return counted("Part", self._asdict())
+
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Block(Counted):
     """Peers of about the same size, padded to the largest."""
 
     peers: Ints      # (k,)
@@ -50,7 +56,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(Counted):
     """Records that belong to no peer: the held-out, public part."""
 
     features: Array  # (t, p)
@@ -58,14 +64,15 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class Records(Counted):
     """All peers' records, prepared, and what was declared while preparing them.
 
     row_bound: declared bound on the norm of every record, intercept included; infinite if none was declared. Rows that
     break it are refused. row_norm: the norm it is in, 2 (L2) or 1 (L1, which bounds L2 as well). classes_from: whether
     the classes were agreed on, or are those that occur.
-    label_unit: one unit of the target in units of the label (regression on a standardized label). _recipe: how they
-    were prepared, for new rows; it hides nothing, so no noise is addressed by it (`digests`).
+    label_unit: one unit of the target in units of the label (regression on a standardized label).
+    used: what of a data set these are, and what was left out (`bruit.tasks.use`). _recipe: how they were prepared, for
+    new rows; it hides nothing, so no noise is addressed by it (`digests`).
     """
 
     blocks: tuple[Block, ...]
@@ -79,6 +86,7 @@ class Records:
     manifest: Manifest = field(default_factory=dict)
     row_norm: int = 2
     classes_from: Source = "agreed"
+    used: Manifest = field(default_factory=dict, metadata=ASIDE)
     _recipe: "Recipe | None" = None
 
     def __post_init__(self) -> None:
@@ -99,19 +107,30 @@ class Records:
         return int(self.blocks[0].features.shape[2])
 
     @staticmethod
-    def of(features: Array, targets: Array, owners: Ints, rows: str = "none", intercept: bool = False) -> "Records":
-        """Records from arrays in hand; owners are the peers 0..n-1, rows is "unit" or "none"."""
+    def of(features: Array, targets: ArrayLike, owners: Ints, rows: str = "none", intercept: bool = False,
+           classes: int | Sequence[str] | None = None) -> "Records":
+        """Records from arrays in hand; owners are the peers 0..n-1, rows is "unit" or "none".
+
+        classes: the classes there may be, agreed on beforehand, for softmax: how many (targets are 0, 1, ..), or their
+        names (targets are names, or places in that order). A class that no record has is one all the same. Left out,
+        the classes are those that occur, and listed as public.
+        """
+        if classes is not None:
+            targets, agreed = class_places(targets, classes)
+        targets = np.asarray(targets)
         _check_arrays(features, targets)
         _check_owners(owners, len(targets))
         ready, bound = finish_rows(np.asarray(features, dtype=np.float64), rows, intercept)
         values = np.asarray(targets, dtype=np.float64)
-        classes = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
+        if classes is None:
+            agreed = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
         sizes = np.bincount(np.asarray(owners, dtype=np.int64))
         manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none",
                               "public": said((Fact(f"the number of peers, {len(sizes)}", "agreed"), counts(sizes)))}
-        return replace(pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=classes,
-                            row_bound=bound, manifest=manifest), classes_from="private rows",
-                       _recipe=_of_arrays(ready.shape[1] - intercept, rows, intercept, classes))
+        return replace(pack(ready, values, by_owner(np.asarray(owners, dtype=np.int64)), classes=agreed,
+                            row_bound=bound, manifest=manifest),
+                       classes_from="private rows" if classes is None else "agreed",
+                       _recipe=_of_arrays(ready.shape[1] - intercept, rows, intercept, agreed))
 
     @property
     def recipe(self) -> "Recipe | None":
@@ -161,6 +180,27 @@ class Records:
             raise ConfigError(f"peer {guilty} was asked for its records, but peers are 0..{self.peers - 1}")
 
 
+def class_places(targets: ArrayLike, classes: int | Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+    """Targets as places in the agreed classes, and the names of these; a target that is none of them is refused."""
+    names = tuple(str(place) for place in range(classes)) if isinstance(classes, int) else tuple(classes)
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ConfigError(f"agreed classes are at least two different ones, found {', '.join(names) or 'none'}")
+    found = np.asarray(targets)
+    if found.dtype.kind in "US":
+        place = {name: float(number) for number, name in enumerate(names)}
+        odd = next((row for row, text in enumerate(found.tolist()) if text not in place), None)
+        if odd is None:
+            return np.array([place[text] for text in found.tolist()]), names
+    else:
+        values = found.astype(np.float64)
+        wrong = np.flatnonzero(~np.isin(values, np.arange(len(names))))
+        if not len(wrong):
+            return values, names
+        odd = int(wrong[0])
+    raise ConfigError(f"the target of row {odd} is {found[odd]}, which is none of the {len(names)} agreed classes; "
+                      f"targets are their names ({listed(names)}) or their places, 0 to {len(names) - 1}")
+
+
 def refuse_long_rows(features: Array, peers: Ints, bound: float, order: int = 2) -> None:
     """Refuse rows (peers, .., p) of a norm above a finite declared bound; a bound is a promise about every record."""
     if order not in (1, 2):
@@ -196,7 +236,8 @@ def finish_rows(features: Array, rows: str, intercept: bool) -> tuple[Array, flo
 
 def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | None = None,
          classes: tuple[str, ...] = (), row_bound: float = inf, label_unit: float = 1.0,
-         manifest: Manifest | None = None, row_norm: int = 2, recipe: "Recipe | None" = None) -> Records:
+         manifest: Manifest | None = None, row_norm: int = 2, used: Manifest | None = None,
+         recipe: "Recipe | None" = None) -> Records:
     """Deal prepared records to peers and pad them into blocks."""
     sizes = np.diff(split.starts)
     blocks, block_of, place_of = [], np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
@@ -204,7 +245,7 @@ def pack(features: Array, targets: Array, split: Split, *, held_out: Sample | No
         blocks.append(_pad(features, targets, split, peers))
         block_of[peers], place_of[peers] = index, np.arange(len(peers))
     return Records(tuple(blocks), sizes, block_of, place_of, held_out, classes, row_bound, label_unit, manifest or {},
-                   row_norm, _recipe=recipe)
+                   row_norm, used=used or {}, _recipe=recipe)
 
 
 def _of_arrays(columns: int, rows: str, intercept: bool, classes: tuple[str, ...]) -> "Recipe":

@@ -87,6 +87,9 @@ class Softmax(LinearTask):
         if self.derivative_clip is not None:
             raise ConfigError("softmax has no scalar derivative to clip, and clipping its vector would break "
                               "non-expansiveness; leave derivative_clip out (its slope is below sqrt(2) anyway)")
+        if not self.records.classes:
+            raise ConfigError("these records have more than 100 different targets and do not say which classes there "
+                              "are; declare them: Records.of(.., classes=)")
         if self.outputs < 2:
             raise ConfigError(f"softmax needs at least 2 classes, these records have {self.outputs}")
         for block in self.records.blocks:
@@ -95,7 +98,9 @@ class Softmax(LinearTask):
             if len(odd):
                 place, record = odd[0]
                 raise ConfigError(f"record {record} of peer {block.peers[place]} has label "
-                                  f"{block.targets[place, record]:g}; softmax needs classes 0..{self.outputs - 1}")
+                                  f"{block.targets[place, record]:g}; softmax needs classes "
+                                  f"0..{self.outputs - 1}; classes that no record here has are declared: "
+                                  "Records.of(.., classes=)")
 
     def _measure(self, scores: Array, targets: Array) -> Array:
         hits: Array = (scores.argmax(axis=2) == targets).mean(axis=1)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 
 DIRICHLET_DRAWS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Split(Counted):
     """Peer i holds the records rows[starts[i]:starts[i + 1]]; rows repeat only with replacement."""
 
     rows: Ints    # (r,)
@@ -53,15 +54,30 @@ def iid(labels: Array, peers: int, seed: int, sizes: Ints | int | None = None, r
 
 
 def by_owner(owners: Ints, peers: int | None = None) -> Split:
-    """One peer an owner, in the order of the owners' numbers; fewer peers keep the first owners only."""
+    """One peer an owner, in the order of the owners' numbers: as many peers as owners, nobody is left out unasked."""
+    count = len(np.unique(owners))
+    if peers is not None and peers != count:
+        fewer = 1 <= peers < count
+        few = f"split='owner:{peers}', which leaves out the last {count - peers}" if fewer else "split='iid'"
+        raise ConfigError(f"{peers} peers were asked for, but the data has {count} owners, and every owner is a peer; "
+                          f"ask for {count} peers, or use {few}")
+    return first_owners(owners, count)
+
+
+def first_owners(owners: Ints, count: int) -> Split:
+    """One peer an owner, for the first owners in the order of their numbers; the others' records belong to nobody."""
     names, codes = np.unique(owners, return_inverse=True)
-    wanted = len(names) if peers is None else peers
-    if wanted < 1 or wanted > len(names):
-        raise ConfigError(f"{wanted} peers were asked for, but the data has {len(names)} owners; "
-                          f"ask for 1 to {len(names)} peers, or split='iid'")
-    kept = np.flatnonzero(codes < wanted)
+    if not 1 <= count <= len(names):
+        raise ConfigError(f"split='owner:{count}' is of the first {count} owners, but the data has {len(names)}; ask "
+                          f"for 1 to {len(names)}")
+    kept = np.flatnonzero(codes < count)
     order = kept[np.argsort(codes[kept], kind="stable")]
-    return Split(order.astype(np.int64), _starts(np.bincount(codes[kept], minlength=wanted)))
+    return Split(order.astype(np.int64), _starts(np.bincount(codes[kept], minlength=count)))
+
+
+def is_by_owner(split: str) -> bool:
+    """Whether a peer is an owner, so that epsilons speak of all that an owner holds."""
+    return split.split(":")[0] == "owner"
 
 
 def dirichlet(labels: Array, peers: int, concentration: float, seed: int) -> Split:
@@ -97,13 +113,36 @@ def sized(labels: Array, peers: int, low: int, high: int, seed: int) -> Split:
     return iid(labels, peers, seed, sizes=counts)
 
 
+def divide(whole: Split, share: float, seed: int) -> tuple[Split, Split]:
+    """Every peer's records in two, those it learns from and a share it is judged on: at least one of each."""
+    if whole.sizes.min() < 2:
+        raise ConfigError(f"peer {int(whole.sizes.argmin())} holds 1 record, and needs one to learn from and one to be "
+                          "judged on; give peers more records, or judge them on those they learn from (own_test = 0)")
+    if len(np.unique(whole.rows)) < len(whole.rows):
+        raise ConfigError("records that were drawn with replacement may be learned from and judged on at once; use "
+                          "another split, or own_test = 0")
+    peers = np.repeat(np.arange(whole.peers), whole.sizes)
+    mixed = np.lexsort((np.random.default_rng([seed, 3]).random(len(peers)), peers))
+    place = np.arange(len(peers)) - whole.starts[peers]
+    judged = np.clip(np.round(share * whole.sizes).astype(np.int64), 1, whole.sizes - 1)
+    test = place < judged[peers]
+    rows = whole.rows[mixed]
+    return Split(rows[~test], _starts(whole.sizes - judged)), Split(rows[test], _starts(judged))
+
+
 def parse(split: str, labels: Array, owners: Ints | None, peers: int | None, seed: int) -> Split:
-    """The split a word names: iid, owner, dirichlet:CONCENTRATION, sized:LOW:HIGH, replicate:SIZE."""
+    """The split a word names: iid, owner, owner:COUNT, dirichlet:CONCENTRATION, sized:LOW:HIGH, replicate:SIZE."""
     family, *numbers = split.split(":")
     if family == "owner":
         if owners is None:
             raise ConfigError("split='owner' needs an owner column, but this data has none; use split='iid'")
-        return by_owner(owners, peers)
+        if not numbers:
+            return by_owner(owners, peers)
+        if len(numbers) == 1 and numbers[0].isdecimal():
+            if peers is not None and peers != int(numbers[0]):
+                raise ConfigError(f"split={split!r} makes {numbers[0]} peers, but {peers} were asked for; make them "
+                                  "equal")
+            return first_owners(owners, int(numbers[0]))
     if peers is None:
         raise ConfigError(f"split={split!r} does not say how many peers there are; give peers=")
     try:
@@ -117,8 +156,9 @@ def parse(split: str, labels: Array, owners: Ints | None, peers: int | None, see
             return iid(labels, peers, seed, sizes=int(numbers[0]), replacement=True)
     except ValueError as error:
         raise ConfigError(f"split={split!r} has a part that is no number: {error}") from error
-    raise ConfigError(f"split={split!r} is not known; use 'iid', 'owner', 'dirichlet:0.5', 'sized:5:50' "
-                      "(low, high) or 'replicate:8' (8 records each, drawn with replacement)")
+    raise ConfigError(f"split={split!r} is not known; use 'iid', 'owner', 'owner:5' (the first 5 owners only), "
+                      "'dirichlet:0.5', 'sized:5:50' (low, high) or 'replicate:8' (8 records each, drawn with "
+                      "replacement)")
 
 
 def _starts(counts: Ints) -> Ints:

@@ -8,13 +8,14 @@ n (n - 1) / (2 n+ n-), the number of pairs over the number of those of two class
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.statistics.kernels import KERNELS, Kernel, as_points, check_kernel
 from bruit.statistics.ranking import Ties, concordance, two_classes
@@ -23,17 +24,19 @@ from bruit.tasks.points import Points
 from bruit.tasks.public import Fact, counts, said
 from bruit.tasks.recipe import Recipe
 from bruit.tasks.task import Constants, Manifest, Task
+from bruit.tasks.use import Use
 
 
 @dataclass(frozen=True, eq=False)
 class Statistic(Task):
-    """Points of the peers and a symmetric kernel of two of them."""
+    """Points of the peers and a symmetric kernel of two of them; `use` says what of a data set they are."""
 
     points: Points
     kernel: Kernel
     factor: float = 1.0
     name: str = "points"
     facts: tuple[Fact, ...] = ()
+    use: Use | None = field(default=None, metadata=ASIDE)
 
     def __post_init__(self) -> None:
         check_kernel(self.kernel, as_points(self.points.rows, self.kernel))
@@ -127,7 +130,9 @@ class Statistic(Task):
         return Recipe.plain((), label=self.kernel.name)
 
     def describe(self) -> Manifest:
-        shown = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
+        shown: Manifest = {} if self.points.codebook is None else {"codebook": len(self.points.codebook)}
+        if self.use is not None:
+            shown["used"] = self.use.describe()
         return {"task": "Statistic", "kernel": self.kernel.name, "factor": self.factor, "peers": self.peers, "dim": 1,
                 "points": len(self.points.rows), **shown, "data": {"name": self.name},
                 "public": said((Fact(f"the number of peers, {self.peers}, and the kernel", "agreed"),

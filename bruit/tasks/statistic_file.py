@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import counted
 from bruit.errors import ConfigError
 from bruit.tasks import catalog
-from bruit.tasks.columns import Columns, codes, nearest, numbers, read_csv
+from bruit.tasks.choice import Choice, Fill, Reading, select
+from bruit.tasks.columns import Columns, codes, numbers, read_csv
 from bruit.tasks.data import load
 from bruit.tasks.points import Points, grid_codebook, middles
 from bruit.tasks.public import NOTHING, Agreed, Fact
 from bruit.tasks.split import parse
 from bruit.tasks.statistic import Statistic, named_kernel
 from bruit.tasks.table import number_owners
+from bruit.tasks.use import Use
 
 WITH_LABEL = ("auc", "scatter")
 LARGEST = 10_000  # points of a codebook: beyond it nothing could be told from the answers
@@ -29,71 +33,89 @@ LARGEST = 10_000  # points of a codebook: beyond it nothing could be told from t
 
 def load_statistic(data: str, kernel: str, columns: list[str], peers: int | None = None, split: str = "iid",
                    seed: int = 0, *, label: str | None = None, owner: str | None = None, bins: int | None = None,
-                   low: float = 0.0, high: float = 1.0, agreed: Agreed = NOTHING) -> Statistic:
+                   low: float = 0.0, high: float = 1.0, agreed: Agreed = NOTHING, fill: Fill = None,
+                   holes: Literal["refuse", "drop"] = "refuse") -> Statistic:
     """The statistic of a kernel by name; one record a peer, or several (auc: one)."""
     chosen = named_kernel(kernel)
     if not columns:
         raise ConfigError(f"say of which columns the statistic {kernel} is: columns = [\"...\"]")
-    labeled = kernel in WITH_LABEL
-    values, marks, owners = _read(data, columns, label if labeled else None, owner, labeled, agreed)
+    if bins is None and (low, high) != (0.0, 1.0):
+        raise ConfigError("low and high are the ends of bins; give bins as well, or leave them out")
+    labeled, choice = kernel in WITH_LABEL, Choice(columns, fill=fill, holes=holes)
+    if not labeled and (label is not None or agreed.classes):
+        raise ConfigError(f"the statistic {kernel} is of the columns alone; leave label and classes out")
+    if choice.by_public_mean():
+        raise ConfigError("a statistic has no public rows whose mean could fill holes; give a constant in fill")
+    read = _read(data, choice, label if labeled else None, owner, labeled, agreed)
+    values, marks, owners = read.values, read.marks, read.owners
     dealt = parse(split, np.zeros(len(values)), owners, peers, seed)
     rows = values if marks is None else np.column_stack((values, marks))
     points = Points.of(rows[dealt.rows], np.repeat(np.arange(dealt.peers), dealt.sizes))
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Fact, ...] = read.reading.facts()
     levels = None
     if marks is not None:
         levels = np.arange(len(agreed.classes), dtype=np.float64) if agreed.classes else np.unique(marks)
-        facts = (Fact(f"how many different labels there are, {len(levels)}",
-                      "agreed" if agreed.classes else "private rows"),)
+        facts += (Fact(f"how many different labels there are, {len(levels)}",
+                       "agreed" if agreed.classes else "private rows"),)
     if bins is not None:
         points = points.coded(_codebook(points.rows, bins, low, high, levels), 0 if levels is None else 1)
         facts += (Fact(f"the {bins} bins between {low:g} and {high:g}", "agreed"),)
     if kernel == "auc" and levels is not None and len(levels) > 2:
         raise ConfigError(f"an AUC compares two classes, but the label has {len(levels)} values")
+    held = len(np.unique(dealt.rows))
+    use = Use(reading=read.reading, peers=dealt.peers, held=held, left_over=len(values) - held,
+              sizes=(int(dealt.sizes.min()), int(dealt.sizes.max())))
     if kernel != "auc":
-        return Statistic(points, chosen, name=data, facts=facts)
+        return Statistic(points, chosen, name=data, facts=facts, use=use)
     if points.most > 1:
         raise ConfigError(f"an AUC is of one record a peer, found {points.most} for some; use split = \"sized:1:1\", "
                           "or as many peers as there are records")
     made = Statistic.auc(points.rows[:, 0], points.rows[:, 1])  # ties count half
-    return replace(made, points=points, name=data, facts=(*made.facts, *facts))
+    return replace(made, points=points, name=data, facts=(*made.facts, *facts), use=use)
 
 
-def _read(data: str, columns: list[str], label: str | None, owner: str | None, labeled: bool, agreed: Agreed
-          ) -> tuple[Array, Array | None, Ints | None]:
-    """The chosen columns, the label if wanted, the owners if there are."""
+class Read(NamedTuple):
+    """The chosen columns, the label if wanted, the owners if there are, and what was left out."""
+
+    values: Array
+    marks: Array | None
+    owners: Ints | None
+    reading: Reading
+
+    def __repr__(self) -> str:
+        return counted("Read", self._asdict())
+
+
+def _read(data: str, choice: Choice, label: str | None, owner: str | None, labeled: bool, agreed: Agreed) -> Read:
     if data not in catalog.BUNDLED and data not in catalog.SHARED:
         path = Path(data)
         if path.is_file() and path.name.endswith((".csv", ".csv.gz")):
-            return _from_csv(read_csv(path), columns, label, owner, labeled, agreed)
-    table = load(data, label, owner, agreed)
-    absent = next((name for name in columns if name not in table.feature_names), None)
-    if absent is not None:
-        raise ConfigError(f"{table.name} has no column {absent!r}{nearest(absent, table.feature_names)}")
-    values = table.features[:, [table.feature_names.index(name) for name in columns]]
+            return _from_csv(read_csv(path), choice, label, owner, labeled, agreed)
+    table = load(data, label, owner, agreed, choice)
     if not labeled:
-        return values, None, table.owners
-    return values, table.labels if agreed.classes else _classes(table.labels), table.owners
+        return Read(table.features, None, table.owners, table.reading)
+    marks = table.labels if agreed.classes else _classes(table.labels)
+    return Read(table.features, marks, table.owners, table.reading)
 
 
-def _from_csv(table: Columns, columns: list[str], label: str | None, owner: str | None, labeled: bool, agreed: Agreed
-              ) -> tuple[Array, Array | None, Ints | None]:
-    found = [numbers(table, name) for name in columns]
-    text = next((name for name, column in zip(columns, found, strict=True) if column is None), None)
+def _from_csv(table: Columns, choice: Choice, label: str | None, owner: str | None, labeled: bool, agreed: Agreed
+              ) -> Read:
+    if labeled and label is None:
+        raise ConfigError(f"{table.file} does not say which column is the label; give label =, one of: "
+                          f"{', '.join(table.names[:20])}")
+    table, reading = select(table, choice, label, owner)
+    found = [numbers(table, name) for name in reading.used]
+    text = next((name for name, column in zip(reading.used, found, strict=True) if column is None), None)
     if text is not None:
         raise ConfigError(f"{table.file}: the column {text!r} holds text; a statistic is of numbers")
     marks = None
-    if labeled:
-        if label is None:
-            raise ConfigError(f"{table.file} does not say which column is the label; give label =, one of: "
-                              f"{', '.join(table.names[:20])}")
-        if agreed.classes:
-            marks = codes(table, label, agreed.classes).codes
-        else:
-            marks = numbers(table, label)
-            marks = _classes(codes(table, label).codes if marks is None else marks)
+    if label is not None and agreed.classes:
+        marks = codes(table, label, agreed.classes).codes
+    elif label is not None:
+        marks = numbers(table, label)
+        marks = _classes(codes(table, label).codes if marks is None else marks)
     owners = None if owner is None else number_owners(table.of(owner))[0]
-    return np.column_stack([column for column in found if column is not None]), marks, owners
+    return Read(np.column_stack([column for column in found if column is not None]), marks, owners, reading)
 
 
 def _classes(labels: Array) -> Array:

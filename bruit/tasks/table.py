@@ -2,13 +2,15 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted
 from bruit.errors import ConfigError
+from bruit.tasks.choice import EVERYTHING, Choice, Reading, refuse_ids, select, select_array
 from bruit.tasks.columns import MISSING, Columns, codes, encode, nearest, numbers, spelled
 from bruit.tasks.public import NOTHING, Agreed, Fact, Source, listed
 
@@ -17,8 +19,11 @@ OWNER_NAMES = ("owner", "owners")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Counted):
     """Features (r, p), labels (r,), owners (r,) or None; text labels are codes into label_names.
+
+    A feature that is nan is a hole which the mean of the public rows will fill; otherwise there is none.
+    reading: what was left out or filled on the way.
 
     threshold: where a numeric label is cut into two classes, for sets that declare it.
     notes: what was done to the file, in words. facts: what its features and classes tell everybody, and whence.
@@ -41,6 +46,7 @@ class Table:
     label: str = ""
     classes_from: Source = "private rows"
     texts: tuple[str, ...] = ()
+    reading: Reading = Reading(records=0, used=())
 
     def classes_fact(self, classes: Sequence[str]) -> Fact:
         """The classes a task makes of the labels, and where they come from."""
@@ -59,11 +65,15 @@ class Table:
 
 def from_columns(columns: Columns, name: str, label: str | None, owner: str | None, digest: str = "", *,
                  categories: frozenset[str] = frozenset(), threshold: float | None = None,
-                 notes: tuple[str, ...] = (), facts: tuple[Fact, ...] = (), agreed: Agreed = NOTHING) -> Table:
-    """A table from text columns: label and owner set apart, the rest encoded as features."""
+                 notes: tuple[str, ...] = (), agreed: Agreed = NOTHING, choice: Choice = EVERYTHING,
+                 features: bool = True) -> Table:
+    """A table from text columns: label and owner set apart, the rest encoded as features, unless none are wanted."""
     label = label or the_one(columns.file, columns.names, LABEL_NAMES, "label")
     if owner is None:
         owner = next((word for word in OWNER_NAMES if word in columns.names), None)
+    if not features:
+        columns = columns.only((label,) if owner in (None, label) else (label, str(owner)))
+    columns, reading = select(columns, choice, label, owner)
     label_names: tuple[str, ...] = ()
     labels = None if agreed.classes else numbers(columns, label)
     if labels is None:
@@ -73,30 +83,55 @@ def from_columns(columns: Columns, name: str, label: str | None, owner: str | No
     if owner is not None:
         columns.refuse(owner, MISSING)
         owners, owner_names = number_owners(columns.of(owner))
-    rest = columns.without(frozenset({label} | ({owner} if owner else set())))
-    features, feature_names, encoded = encode(rest, categories, agreed.vocabulary)
+    check_labels(name, labels, bool(agreed.classes))
+    refuse_ids(columns, reading.used, (*agreed.vocabulary, *categories), choice.columns)
+    encoded: dict[str, tuple[str, ...]] = {}
+    values, feature_names = np.zeros((len(labels), 0)), tuple[str, ...]()
+    if features:
+        values, feature_names, encoded = encode(columns.only(reading.used), categories & set(reading.used),
+                                                agreed.vocabulary, choice.by_public_mean())
     if encoded:
         notes = (*notes, f"one 0/1 column a value for: {', '.join(encoded)}")
-    facts += tuple(Fact(f"the {len(values)} values of the text column {column!r}: {listed(values)}",
-                        "agreed" if column in agreed.vocabulary else "private rows")
-                   for column, values in encoded.items())
+    facts = reading.facts() + tuple(
+        Fact(f"the {len(values)} values of the text column {column!r}: {listed(values)}",
+             "agreed" if column in agreed.vocabulary else "private rows") for column, values in encoded.items())
     source: Source = "agreed" if agreed.classes else "private rows"
-    return make_table(name, features, labels, owners, feature_names=feature_names, label_names=label_names,
+    return make_table(name, values, labels, owners, feature_names=feature_names, label_names=label_names,
                       owner_names=owner_names, file_digest=digest, threshold=None if agreed.classes else threshold,
-                      notes=notes, facts=facts, label=label, classes_from=source, texts=tuple(encoded))
+                      notes=notes, facts=facts, label=label, classes_from=source, texts=tuple(encoded),
+                      reading=reading)
 
 
 def make_table(name: str, features: Array, labels: Array, owners: Ints | None, *, feature_names: tuple[str, ...],
                label_names: tuple[str, ...] = (), owner_names: tuple[str, ...] = (), file_digest: str = "",
                threshold: float | None = None, notes: tuple[str, ...] = (), facts: tuple[Fact, ...] = (),
-               label: str = "label", classes_from: Source = "private rows",
-               texts: tuple[str, ...] = ()) -> Table:
-    """Check the arrays; classes that were not agreed on are those that occur, at least two."""
-    if classes_from == "private rows" and len(np.unique(labels)) < 2:
+               label: str = "label", classes_from: Source = "private rows", texts: tuple[str, ...] = (),
+               reading: Reading | None = None) -> Table:
+    """A table of arrays that were checked."""
+    return Table(name, features, labels, owners, feature_names, label_names, owner_names, file_digest, threshold, notes,
+                 facts, label, classes_from, texts, reading or Reading(records=len(labels), used=feature_names))
+
+
+def choose(table: Table, choice: Choice) -> Table:
+    """The chosen columns of a table of numbers, whose holes are nan, without the records that are left out."""
+    if choice.is_everything():
+        return table
+    features, kept, reading = select_array(table.name, table.features, table.feature_names, table.labels, choice)
+    owners, names = table.owners, table.owner_names
+    if owners is not None:
+        present, owners = np.unique(owners[kept], return_inverse=True)
+        names = tuple(table.owner_names[owner] for owner in present.tolist())
+        reading = replace(reading, lost=tuple(sorted(set(table.owner_names) - set(names))))
+        owners = owners.astype(np.int64)
+    return replace(table, features=features, labels=table.labels[kept], owners=owners, owner_names=names,
+                   feature_names=reading.used, reading=reading, facts=(*table.facts, *reading.facts()))
+
+
+def check_labels(name: str, labels: Array, agreed: bool) -> None:
+    """Classes that were not agreed on are those that occur, at least two."""
+    if not agreed and len(np.unique(labels)) < 2:
         raise ConfigError(f"the label of {name} has one value only ({labels[0]:g} on all {len(labels)} records); "
                           "there is nothing to learn: choose another label column")
-    return Table(name, features, labels, owners, feature_names, label_names, owner_names, file_digest, threshold, notes,
-                 facts, label, classes_from, texts)
 
 
 def agreed_codes(file: str, cells: Sequence[str], classes: Sequence[str]) -> tuple[Array, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bruit.arrays import Array, Ints
+from bruit.counted import Counted
 from bruit.digests import digest_fields
 from bruit.errors import ConfigError, PrivacyError
 
@@ -61,8 +62,16 @@ class Score(NamedTuple):
     public: bool
 
 
-class Task(ABC):
-    """Private records of n peers and the questions one may ask them, on batches of peers."""
+class Task(Counted, ABC):
+    """Private records of n peers and the questions one may ask them, on batches of peers.
+
+    Printed, a task says how much there is of everything and shows no record.
+    """
+
+    def __repr__(self) -> str:
+        known = self.describe()
+        held = next((f", {known[word]} {word}" for word in ("records", "points") if word in known), "")
+        return f"<{type(self).__name__} task: {self.peers} peers{held}, models of {self.dim} numbers, {self.metric}>"
 
     @property
     @abstractmethod

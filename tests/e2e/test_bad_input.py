@@ -150,6 +150,55 @@ def test_more_peers_than_owners(bruit, mean):
     refused(bruit("run", mean), "3 owners")
 
 
+def test_fewer_peers_than_owners(bruit, mean, tmp_path):
+    """Whole owners were dropped without a word."""
+    with_data(mean, "a,owner,label\n" + GOOD, split="owner", peers=2)
+    change(mean, 'split = "owner"', 'split = "owner"\ntest = 0.0\nstandardize = "none"')
+    before = listed(tmp_path)
+    refused(bruit("run", mean), "mean.toml:7: ", "2 peers", "3 owners", "ask for 3 peers", "split='owner:2'")
+    assert listed(tmp_path) == before
+    change(mean, 'split = "owner"', 'split = "owner:2"')
+    done = bruit("run", mean)
+    assert done.code == 0
+    assert "left out: 1 owner, as the split asks: 2" in done.out
+
+
+def test_ids_and_holes(bruit, mean, tmp_path):
+    rows = "".join(f"P{k},{'' if k == 3 else k % 5},{k % 2}\n" for k in range(40))
+    with_data(mean, "name,a,label\n" + rows)
+    refused(bruit("run", mean), "'name' holds 40 different texts in 40 rows", 'drop = ["name"]')
+    change(mean, 'split = "iid"', 'drop = ["name"]')
+    refused(bruit("run", mean), "data.csv row 3 (line 5), column 'a': no value", 'holes = "drop"')
+    change(mean, 'drop = ["name"]', 'drop = ["name"]\nholes = "drop"')
+    done = bruit("run", mean, "--out", "chosen.run")
+    assert done.code == 0
+    for words in ("40 records: ", "left out: 1 record with holes (1 in 'a')", "1 column not used: name"):
+        assert words in done.out
+        assert words in bruit("show", "chosen.run").out
+    told = json.loads(bruit("run", mean, "--json").out)["data"]
+    assert (told["records"], told["with_holes"], told["columns_not_used"]) == (40, 1, ["name"])
+
+
+@pytest.mark.parametrize(("lines", "words"), [
+    ('columns = ["aa"]', ["no column 'aa', which columns names", "a"]),
+    ("fill = [0]", ["task.fill = [0]", 'a number, "public", or a table']),
+    ('fill = { a = "x" }', ["fill puts the text 'x' into 'a'"]),
+    ('holes = "keep"', ["task.holes = 'keep'", "'refuse' or 'drop'"]),
+    ("own_test = 0.5", ["task.own_test is of personal or boosted tasks"]),
+])  # fmt: skip
+def test_choices_that_mean_nothing_for_this_file(bruit, mean, lines, words):
+    with_data(mean, "a,b,label\n" + GOOD)
+    change(mean, 'split = "iid"', lines)
+    refused(bruit("run", mean), *words)
+
+
+def test_tasks_that_an_algorithm_cannot_ask(bruit, mean):
+    with_data(mean, "a,b,label\n" + GOOD)
+    change(mean, 'kind = "logistic"', 'kind = "boosted"')
+    change(mean, '"gossip-sgd"', '"model-propagation"')
+    refused(bruit("run", mean), "mean.toml:6: ", "asks peers for models fitted alone", "boosting")
+
+
 def test_pickled_data_is_refused(bruit, mean, tmp_path):
     trap = np.empty(4, object)
     trap[:] = [Trap()] * 4

@@ -26,7 +26,7 @@ LAYERS = (
     ("asking", "audits", "dashboard", "listing", "personal", "planning", "sweep", "testing"),
     ("repeating", "replaying", "report", "run_places"),
     ("build", "settings"),
-    ("entrance",),
+    ("entrance", "task_files"),
     ("communication", "config", "expected", "experiment"),
     ("attacks",),
     ("result",),
@@ -46,7 +46,7 @@ LAYERS = (
     ("graphs", "tasks", "trace"),
     ("statistics",),
     ("digests", "domains", "exact_coins", "notebook_table", "verdict", "whole_files"),
-    ("arrays",),
+    ("arrays", "counted"),
     ("errors",),
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

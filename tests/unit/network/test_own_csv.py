@@ -14,7 +14,9 @@ PATIENTS = "age,pressure,ill\n63,150,yes\n45,114,no\n"
 COLUMNS = {"pressure": (132.0, 18.0), "age": (54.0, 9.0)}
 
 
-def agreement(kind="logistic", label="ill", columns=COLUMNS, classes=("no", "yes"), **task):
+def agreement(kind="logistic", label="ill", columns=COLUMNS, classes=("no", "yes"), columns_=(), **task):
+    """`columns` are centers and scales, `columns_` those that the experiment names."""
+    task |= {"columns": list(columns_)}
     return Agreement(TaskSection(kind=kind, **task), label, columns, classes)
 
 
@@ -154,3 +156,40 @@ def test_wrong_columns_are_named(tmp_path, text, words):
     (tmp_path / "columns.toml").write_text(text)
     with pytest.raises(ConfigError, match=words):
         read_columns(tmp_path / "columns.toml")
+
+
+HOLES = "id,age,pressure,ill\np1,63,150,yes\np2,,114,no\np3,45,,no\n"
+
+
+def test_columns_holes_and_records_are_chosen_as_agreed(csv, tmp_path):
+    """Holes could only be repaired in the file, and every column was used."""
+    out, said = tmp_path / "records.npz", []
+    filled = agreement(fill={"age": 54.0}, holes="drop")
+    assert write_records(csv(HOLES), filled, out, tell=said.append) == (2, 3)
+    with np.load(out) as stored:
+        assert np.allclose(stored["features"][1], np.array([-1, 0, 1]) / np.sqrt(2), atol=1e-9)
+    assert said == ["mine.csv: left out: 1 record with holes (1 in 'pressure')",
+                    "mine.csv: 2 columns used: pressure, age", "mine.csv: 1 column not used: id",
+                    "mine.csv: filled: 1 hole of 'age' with 54"]  # fmt: skip
+    chosen = agreement(columns=None, drop=["id"], fill=0.0)
+    assert write_records(csv(HOLES), chosen, out) == (3, 3)
+    assert write_records(csv(HOLES), agreement(columns=None, columns_=["age"], holes="drop"), out) == (2, 2)
+
+
+@pytest.mark.parametrize(("task", "message"), [
+    ({"fill": "public"}, "here agree on constants"),
+    ({"drop": ["ages"]}, "no column 'ages', which drop names; did you mean 'age'"),
+    ({"columns_": ["age", "id"], "columns": COLUMNS}, "centers and scales are given for pressure, age; make them the"),
+    ({"kind": "personal"}, "a personal task is for simulations"),
+    ({"drop": ["id"]}, 'holes = "drop"'),
+])  # fmt: skip
+def test_choices_that_participants_cannot_make(csv, tmp_path, task, message):
+    with pytest.raises(ConfigError, match=message):
+        write_records(csv(HOLES), agreement(**({"columns": None} | task)), tmp_path / "r.npz")
+    assert not (tmp_path / "r.npz").exists()
+
+
+def test_ids_are_refused_here_too(csv, tmp_path):
+    text = "patient_id,age,ill\n" + "".join(f"{k},{40 + k % 3},{'yes' if k % 2 else 'no'}\n" for k in range(9))
+    with pytest.raises(ConfigError, match="'patient_id' holds another whole number in every row"):
+        write_records(csv(text), agreement(columns=None), tmp_path / "r.npz")

@@ -39,7 +39,17 @@ def test_by_owner_keeps_owners_apart():
     owners = np.array([7, 2, 7, 5, 2, 2])
     dealt = split.by_owner(owners)
     assert [dealt.of(i).tolist() for i in range(3)] == [[1, 4, 5], [3], [0, 2]]
-    fewer = split.by_owner(owners, 2)
+    assert split.parse("owner", owners, owners, 3, 0).starts.tolist() == dealt.starts.tolist()
+
+
+def test_owners_are_left_out_only_when_asked():
+    """Fewer peers than owners kept the first owners and dropped the others without a word."""
+    owners = np.array([7, 2, 7, 5, 2, 2])
+    for ask in (lambda: split.by_owner(owners, 2), lambda: split.parse("owner", owners, owners, 2, 0)):
+        with pytest.raises(ConfigError, match=r"2 peers .* 3 owners, .* ask for 3 peers, or use split='owner:2', which "
+                                              r"leaves out the last 1"):
+            ask()
+    fewer = split.parse("owner:2", owners, owners, 2, 0)
     assert [fewer.of(i).tolist() for i in range(2)] == [[1, 4, 5], [3]]
 
 
@@ -94,6 +104,12 @@ def test_words_name_splits(word, sizes):
     (lambda: split.sized(LABELS, 3, 5, 4, 0), r"sizes 5 to 4 are no range"),
     (lambda: split.sized(LABELS, 100, 5, 9, 0), r"100 peers of these sizes need \d+ records, but there are 120"),
     (lambda: split.parse("owner", LABELS, None, 2, 0), r"split='owner' needs an owner column"),
+    (lambda: split.parse("owner:3", np.zeros(2), np.array([0, 1]), 3, 0), r"first 3 owners, but the data has 2"),
+    (lambda: split.parse("owner:0", np.zeros(2), np.array([0, 1]), None, 0), r"ask for 1 to 2"),
+    (lambda: split.parse("owner:1", np.zeros(2), np.array([0, 1]), 2, 0), r"makes 1 peers, but 2 were asked for"),
+    (lambda: split.parse("owner:few", np.zeros(2), np.array([0, 1]), 2, 0), r"split='owner:few' is not known"),
+    (lambda: split.divide(split.iid(LABELS, 120, 0), 0.5, 0), r"peer 0 holds 1 record"),
+    (lambda: split.divide(split.iid(LABELS, 3, 0, sizes=90, replacement=True), 0.5, 0), r"drawn with replacement"),
     (lambda: split.parse("iid", LABELS, None, None, 0), r"does not say how many peers there are; give peers="),
     (lambda: split.parse("even", LABELS, None, 2, 0), r"split='even' is not known; use 'iid', 'owner'"),
     (lambda: split.parse("sized:a:b", LABELS, None, 2, 0), r"has a part that is no number"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from task_samples import PEERS, TASKS, make_records, make_task, objective
 
 from bruit.errors import ConfigError
+from bruit.personal.sensitivity import bounded_records
 from bruit.tasks import Logistic, Records, Ridge, Softmax
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.records import pack
@@ -279,3 +280,39 @@ def test_a_batch_of_all_peers_copies_no_records():
 def test_linear_task_is_abstract():
     with pytest.raises(TypeError):
         LinearTask(make_records(Logistic)[0])
+
+
+def test_classes_that_nobody_here_has_can_be_declared():
+    """Softmax of records took the classes that occur: with targets 0 and 2, class 2 was refused."""
+    features, owners = np.eye(4), np.array([0, 0, 1, 1])
+    with pytest.raises(ConfigError, match=r"softmax needs classes 0..1"):
+        Softmax(Records.of(features, np.array([0.0, 2, 0, 2]), owners))
+    counted = Softmax(Records.of(features, np.array([0, 2, 0, 2]), owners, classes=4))
+    assert counted.dim == 16
+    assert counted.describe()["classes"] == ["0", "1", "2", "3"]
+    named = Softmax(Records.of(features, ["walk", "sit", "walk", "sit"], owners, classes=("walk", "run", "sit")))
+    placed = Softmax(Records.of(features, np.array([0, 2, 0, 2]), owners, classes=("walk", "run", "sit")))
+    models = np.random.default_rng(0).normal(size=(2, 12))
+    assert np.array_equal(named.gradient(np.arange(2), models), placed.gradient(np.arange(2), models))
+    assert not any("classes" in fact["fact"] for fact in named.describe()["public"] if fact["from"] == "private rows")
+    bounded = bounded_records(features, np.array([0, 2, 0, 2]), owners, classes=3)
+    assert (len(bounded.classes), bounded.row_bound) == (3, 1.0)
+
+
+def test_more_classes_than_are_counted_must_be_declared():
+    """Above 100 different targets the classes were dropped, and softmax said that these records have 0."""
+    many = np.arange(150)
+    with pytest.raises(ConfigError, match=r"more than 100 different targets .* declare them: Records.of"):
+        Softmax(Records.of(np.eye(150), many, many))
+    assert Softmax(Records.of(np.eye(150), many, many, classes=150)).outputs == 150
+
+
+@pytest.mark.parametrize(("targets", "classes", "message"), [
+    ([0, 3], 3, "the target of row 1 is 3, which is none of the 3 agreed classes"),
+    ([0, 0.5], 3, "the target of row 1 is 0.5"), ([0, np.nan], 3, "the target of row 1 is nan"),
+    (["walk", "fly"], ("walk", "run"), r"row 1 is fly, .* are their names \(walk, run\) or their places, 0 to 1"),
+    ([0, 0], 1, "at least two different ones, found 0"), ([0, 0], ("a", "a"), "found a, a"),
+])  # fmt: skip
+def test_targets_outside_of_the_declared_classes_are_refused(targets, classes, message):
+    with pytest.raises(ConfigError, match=message):
+        Records.of(np.eye(2), targets, np.array([0, 1]), classes=classes)

@@ -233,7 +233,8 @@ def test_experiment_files():
 
 @pytest.mark.parametrize(("change", "message"), [
     (('kernel = "auc"', 'kernel = "auuc"'), "6: there is no kernel 'auuc'; did you mean 'auc'"),
-    (('kind = "statistic"', 'kind = "logistic"'), "task.columns is of statistic tasks, found a logistic task"),
+    (('kind = "statistic"', 'kind = "logistic"'), "gosta asks peers for a function of two points, which a logistic"),
+    (('kind = "statistic"', 'kind = "mean"'), "task.columns says nothing about a mean task; leave it out"),
     (('kernel = "auc"', 'loss = "metric"\nkernel = "auc"'), "task.loss is of pairwise tasks, found a statistic task"),
     (('data = "breast_cancer"\n', ""), "a statistic task needs data"),
     (('name = "gosta"\n', 'name = "gosta"\n' + RESPONSE), "into how many a statistic task is rounded with task.bins"),
