@@ -205,6 +205,9 @@ class _World:
         unfinished = isinstance(job.schedule, Rounds) and any(machine.count < job.steps for machine in self.machines)
         if stuck or unfinished:
             raise ConformanceError("the network fell silent before the run was over; some message was never answered")
+        if isinstance(job.schedule, Walk) and len(self.met) != job.steps:
+            what = "was lost" if len(self.met) < job.steps else "was in two places"
+            raise ConformanceError(f"the token {what}: {len(self.met)} visits took place in a walk of {job.steps} hops")
         state = joined([machine.state for machine in self.machines])
         self.trace.meetings = self._meetings()
         metrics = Metrics()
