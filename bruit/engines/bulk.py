@@ -24,6 +24,7 @@ from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join,
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Bools, Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
+from bruit.engines.given import check_given
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.trace import Faults, Meetings, Received, Trace
@@ -52,6 +53,7 @@ class Bulk(Engine):
         return {"name": "bulk", "fused": self.fused, **several}
 
     def execute(self, job: Job) -> Outcome:
+        check_given(job)
         public = job.algorithm.prepare(job.graph, job.steps)
         story = _Story(job, public, self.copies, self.first)
         if self.fused:

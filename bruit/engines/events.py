@@ -18,6 +18,7 @@ from bruit.algorithms.messages import row_bytes, take
 from bruit.algorithms.schedules import Rounds, Wakes, Walk
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
+from bruit.engines.given import refuse_given
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.graphs import Graph
 from bruit.protocols.machine import Effect, Envelope, Met, Send, WakeAt
@@ -51,6 +52,7 @@ class Events(Engine):
         return {"name": "events", **asdict(self)}
 
     def execute(self, job: Job) -> Outcome:
+        refuse_given(job, "events")
         return _World(self, job).run()
 
 
