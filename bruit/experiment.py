@@ -58,7 +58,7 @@ def run(
     on, so that only the identical run repeats it. `rehearsal` leaves the records out: then it is the noise of real
     peers under `bruit peer run --rehearse SEED`, who do not know each other's records; other records share it.
     """
-    graph = named_graph(graph) if isinstance(graph, str) else graph
+    graph = named_graph(graph)
     if task.peers != graph.n:
         raise ConfigError(f"the graph {graph.name} has {graph.n} peers but the task has {task.peers}; make them equal")
     if steps < 0:
@@ -139,7 +139,7 @@ def several_tokens(
     person's data changes the Gaussian energies add: X_uv = sum over tokens of X_uv(token) (walk section 9, item 2).
     A cap on contributions is per token. `last_tokens` gives what they learned.
     """
-    graph = named_graph(graph) if isinstance(graph, str) else graph
+    graph = named_graph(graph)
     schedule = algorithm.schedule
     if not isinstance(schedule, Walk):
         kind = type(schedule).__name__.lower()
@@ -170,13 +170,14 @@ def last_tokens(runs: Iterable[Run]) -> Array:
 
 
 def rehearse(
-    algorithm: Algorithm[Any], graph: Graph | GraphSequence, privacy: Mechanism | None, steps: int, seed: int = 0,
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence | str, privacy: Mechanism | None, steps: int, seed: int = 0,
     dim: int = 1,
 ) -> Run:
     """The same protocol on blank data of `dim` numbers per peer: what the accountant needs before any data exists.
 
     The ledger and the meetings come from running the algorithm itself, so that accounting cannot drift from the code.
     """
+    graph = named_graph(graph)
     blank = Mean(np.zeros((graph.n, dim)))
     planned = run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0)
     return replace(planned, noise=frozenset())  # a plan speaks of no draws in particular

@@ -9,6 +9,7 @@ from typing import Any
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, diameter, mixing_time, spectral_gap
 from bruit.graphs import graph as named_graph
+from bruit.graphs.names import weight_rule
 
 
 def first_line(thing: object) -> str:
@@ -80,7 +81,7 @@ def fact_text(value: Any) -> str:
 
 
 def graph_facts(name: str) -> dict[str, Any]:
-    """Peers, links, degrees, diameter, spectral gap, mixing time, validity."""
+    """Peers, links, degrees, weights, diameter, spectral gap, mixing time, validity."""
     found = named_graph(name)
     if not isinstance(found, Graph):
         first = found.at(0)
@@ -90,6 +91,7 @@ def graph_facts(name: str) -> dict[str, Any]:
     return {
         "name": found.name, "peers": found.n, "links": found.edge_count,
         "degrees": {"least": int(degrees.min()), "mean": float(degrees.mean()), "most": int(degrees.max())},
+        "weights": weight_rule(found),
         "connected": found.is_connected(), "diameter": diameter(found), "spectral_gap": spectral_gap(found),
         "mixing_time": mixing_time(found), "valid": checks.ok, "aperiodic": checks.aperiodic,
         "symmetric": checks.symmetric, "translations": list(found.group) if found.group else None,

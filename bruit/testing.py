@@ -26,6 +26,7 @@ from bruit.engines.replay import compare, flat, lines
 from bruit.errors import ConformanceError, PrivacyError
 from bruit.experiment import run
 from bruit.graphs import Graph, GraphSequence, grid
+from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Gaussian
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
@@ -221,9 +222,11 @@ def checks() -> tuple[Check, ...]:
             check_linear, check_steps_zero)
 
 
-def check_algorithm(algorithm: Algorithm[Any], graph: Graph | GraphSequence | None = None, steps: int = 7) -> None:
+def check_algorithm(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence | str | None = None, steps: int = 7
+) -> None:
     """Apply every check on a small graph; raises ConformanceError at the first that fails."""
-    graph = grid(2, 4) if graph is None else graph
+    graph = grid(2, 4) if graph is None else named_graph(graph)
     task = small_task(graph.n)
     for check in checks():
         check(algorithm, graph, task, steps)

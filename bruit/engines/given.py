@@ -93,7 +93,8 @@ def _linked(graph: Graph, a: Ints, b: Ints) -> Bools:
     """Whether a_k and b_k are neighbors."""
     edges = graph.edges()
     low, high = np.minimum(a, b), np.maximum(a, b)
-    return np.isin(low * graph.n + high, edges.min(axis=1) * graph.n + edges.max(axis=1)) & (a != b)
+    known = np.isin(low * graph.n + high, edges[:, 0] * graph.n + edges[:, 1])
+    return np.asarray(known & (a != b))
 
 
 def _check_links(job: Job, a: Ints, b: Ints, verb: str, stays: bool) -> None:
