@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
@@ -20,6 +21,7 @@ from bruit.engines.engine import Engine, Job, Progress
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
+from bruit.graphs.sequence import Butterfly
 from bruit.mechanisms import Gaussian, Mechanism
 from bruit.noise_keys import noise_of
 from bruit.privacy.ledger import Ledger
@@ -80,11 +82,16 @@ def run(
         ledger.extend(after.ledger)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
     source = noise_source(algorithm, graph, privacy, steps, seed, after, carried, None if rehearsal else task)
-    door = TaskDoor(task, privacy, noise_of(source, seed), ledger, phase, models=models, public=dice,
-                    resumed=carried == "state")  # fmt: skip
+    resumed = carried == "state"
+    before, origin = _elapsed(after) if resumed else (0, phase)
+    if resumed:
+        _warn_of_restarts(graph, before)
+    door = TaskDoor(task, privacy, noise_of(source, seed), ledger, phase, models=models, public=dice, resumed=resumed,
+                    before=before, origin=origin)  # fmt: skip
     job = Job(
         algorithm, graph, door, dice, steps, ledger, watched, task.evaluate, every, progress, given,
-        deepcopy(after.twinned()) if after is not None and carried == "state" else None,  # engines write in place
+        deepcopy(after.twinned()) if after is not None and resumed else None,  # engines write in place
+        _holder(after) if resumed else None,
     )  # fmt: skip
     outcome = engine.execute(job)
     state, twin = untwinned(outcome.state)
@@ -120,8 +127,49 @@ def _carried(after: Run, algorithm: Algorithm[Any], task: Task, carry: Carry | N
     return chosen, np.array(after.estimates, np.float64)
 
 
+def _elapsed(after: Run | None) -> tuple[int, int]:
+    """How far the phases came whose states are carried on (rounds, hops, units of time or activations), and the number
+    of the first of them."""
+    elapsed, origin = 0, 0
+    while after is not None:
+        activations = getattr(after.algorithm.schedule, "activations", None)
+        elapsed += after.steps if activations is None else activations
+        origin = after.phase
+        after = after.before if after.carried == "state" else None
+    return elapsed, origin
+
+
+def _holder(after: Run | None) -> int | None:
+    """Who holds the token of a walk that goes on: the last to have been visited in any of its phases."""
+    while after is not None:
+        if isinstance(after.algorithm.schedule, Walk) and len(after.trace.meetings.b):
+            return int(after.trace.meetings.b[-1])
+        after = after.before if after.carried == "state" else None
+    return None
+
+
+def _warn_of_restarts(graph: Graph | GraphSequence, before: int) -> None:
+    """A sequence of graphs starts with its first graph in every phase."""
+    if isinstance(graph, Graph):
+        return
+    period = max(1, len(graph.radices)) if isinstance(graph, Butterfly) else graph.period
+    if period is None or before % period:
+        turn = "draws them afresh" if period is None else f"repeats after {period} rounds"
+        warnings.warn(f"every phase starts with the first graph of {graph.name}, which {turn}: after {before} rounds"
+                      " this phase is no exact continuation of the earlier one", stacklevel=3)  # fmt: skip
+
+
 def chain(before: Run, task: Task, *, steps: int, **options: Any) -> Run:
-    """The next phase of a run: the same algorithm and graph go on from its states, in the same ledger."""
+    """The next phase of a run: the same algorithm and graph go on from its states, in the same ledger.
+
+    T1 steps and then T2 are the T1 + T2 steps of one run, with fresh noise: no gradient is left out between them,
+    Chebyshev's recursion goes on, clocks ring on, the token walks on from its last holder, and public draws are those
+    of the one run (with its seed). What is counted within each phase: the horizon (the taper of `Renoised`, `burn_in`,
+    `flush` and `decay` of `WalkSGD`, the noise of `RingSum` and `TokenHistogram` at the first hop), and a sequence of
+    graphs, which starts with its first graph (a warning says so where it matters). Where a phase ended in the middle
+    of an exchange that belongs together, going on is refused. Each phase is accounted for by itself; the earlier one
+    is charged as seen wherever it did not end in public (`Accountant`).
+    """
     given = {"privacy": before.privacy, "seed": before.seed, **options}
     return run(before.algorithm, before.graph, task, steps=steps, after=before, **given)
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.around_server import Public, drawn, public_of, speaking, spoken, told
+from bruit.algorithms.around_server import Public, check_whole, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
@@ -71,6 +71,10 @@ class FedAvg(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         return State(home.beginning(), home.zeros(home.dim + 1))
+
+    def resume(self, state: State, home: Home) -> State:
+        check_whole(home)
+        return state
 
     def emit(self, state: State, edges: Edges) -> Message:
         said = np.hstack((state.model, np.ones((len(edges.ids), 1))))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.around_server import Public, drawn, public_of, speaking, spoken, told
+from bruit.algorithms.around_server import Public, check_whole, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
 from bruit.arrays import Array
@@ -84,6 +84,10 @@ class FederatedADMM(Algorithm[State]):
         peers = np.tile(others, int((counts > 0).sum()))
         start = np.concatenate(([0], np.cumsum(counts)))
         return State(home.zeros(), home.zeros(), Slots(start, peers, np.zeros((len(peers), home.dim))))
+
+    def resume(self, state: State, home: Home) -> State:
+        check_whole(home)
+        return state
 
     def emit(self, state: State, edges: Edges) -> Message:
         return spoken(state.model, state.dual, edges, self.server)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, spoken, stored, untwinned
+from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, resumed, spoken, stored, untwinned
 from bruit.algorithms.exchange import Exchange
 from bruit.algorithms.home import Address, Door, Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
@@ -123,10 +123,9 @@ class _Story:
     def begin(self, links: Links, last: bool) -> Any:
         """The states before anything was heard."""
         job, zero = self.job, np.zeros(self.job.n, np.int64)
-        if job.states is not None:
-            return job.states
         edges = links.edges.none() if last else links.edges
-        return begun(job.algorithm, self.home(self.everybody, zero, zero, np.full(job.n, last), edges))
+        home = self.home(self.everybody, zero, zero, np.full(job.n, last), edges)
+        return begun(job.algorithm, home) if job.states is None else resumed(job.algorithm, job.states, home)
 
     def tick(self, done: int, total: int, state: Any) -> None:
         """Score and report, as often as asked."""
@@ -189,6 +188,8 @@ class _Story:
             raise ConfigError(f"fused paths need one fixed graph, found the sequence {job.graph.name}; use Bulk()")
         if job.given is not None:
             raise ConfigError("a fused path draws its own meetings and knows no faults; replay a trace with Bulk()")
+        if job.states is not None:
+            raise ConfigError("a fused path starts anew, and this run goes on from the states of another; use Bulk()")
         facts = getattr(self.public, "exchange", self.public)
         if isinstance(facts, Exchange) and isinstance(schedule, Rounds | Pairs) and job.door.fine_grid(1.0, 1.0, 1.0):
             raise ConfigError("the fused paths of rounds and meetings mix in floats, and this noise is on a grid,"

@@ -53,6 +53,7 @@ class Events(Engine):
 
     def execute(self, job: Job) -> Outcome:
         refuse_given(job, "events")
+        job.refuse_walking_on("events")
         return _World(self, job).run()
 
 
@@ -67,7 +68,7 @@ class _World:
         self.trace = Trace(job.n, job.steps, faults=faults, watched=job.watch)
         calls = job.meetings() if not isinstance(job.schedule, Rounds) else Meetings.none()
         self.machines = [self._machine(peer, faults, calls.of(peer)) for peer in range(job.n)]
-        self.heap: list[tuple[float, int, int, int, Envelope | None]] = []
+        self.heap: list[tuple[float, bool, int, int, int, Envelope | None]] = []
         self.sent = 0
         self.met: list[tuple[float, int, int, int]] = []
         self.reads: list[dict[int, int]] = []
@@ -106,7 +107,7 @@ class _World:
             self.carry_out(0.0, peer, machine.begin(0.0))
         number = 0
         while self.heap:
-            now, _, peer, sender, envelope = heapq.heappop(self.heap)
+            now, _, _, peer, sender, envelope = heapq.heappop(self.heap)
             if envelope is None:
                 self.woken(now, peer)
             else:
@@ -198,8 +199,9 @@ class _World:
         self.push(now + delay, effect.to, sender, effect.envelope)
 
     def push(self, time: float, peer: int, sender: int, envelope: Envelope | None) -> None:
+        """At one time messages come before clocks: a peer that wakes has heard what was said by then."""
         self.sent += 1
-        heapq.heappush(self.heap, (time, self.sent, peer, sender, envelope))
+        heapq.heappush(self.heap, (time, envelope is None, self.sent, peer, sender, envelope))
 
     def outcome(self) -> Outcome:
         job = self.job

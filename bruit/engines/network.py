@@ -42,6 +42,7 @@ class Network(Engine):
 
     def execute(self, job: Job) -> Outcome:
         refuse_given(job, "network")
+        job.refuse_walking_on("network")
         with tempfile.TemporaryDirectory(prefix="bruit-rehearsal-") as folder:
             return asyncio.run(_rehearse(self, job, Path(folder)))
 

@@ -37,8 +37,7 @@ def test_a_single_peer_works_or_is_refused(name, family):
                              evaluate_every=0)  # fmt: skip
                 epsilon = run.epsilon()
                 losses = run.losses()
-            except br.BruitError as error:
-                assert str(error)[-1] != ":"
+            except br.BruitError:
                 continue
             assert np.isfinite(run.estimates).all()
             assert epsilon >= 0

@@ -90,12 +90,14 @@ def test_chained_phases_are_accounted_by_the_whole_ledger():
     first = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=3, seed=1)
     second = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=first)
     assert first.guarantee(of=7, seen_by=0).loss == pytest.approx(0.25)
-    assert second.guarantee(of=7, seen_by=0).loss == pytest.approx(0.5)  # every round ends in exact consensus
+    assert second.guarantee(of=7, seen_by=0).loss == pytest.approx(0.75)  # three rounds, all end in exact consensus
     cut = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=5, seed=1)
-    after = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=cut)
+    with pytest.raises(br.ConfigError, match="stopped after 5 rounds, in the middle of the 3 exchanges"):
+        br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=cut)
+    after = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=cut, carry="model")
     assert cut.guarantee(of=7, seen_by=0).loss == pytest.approx(0.25)  # two exchanges do not bring peer 7 to peer 0
     assert cut.guarantee(of=2, seen_by=0).loss == pytest.approx(1.0)  # one half of a release in each round
-    assert after.guarantee(of=7, seen_by=0).loss == pytest.approx(2.25)  # continued: both are charged 1
+    assert after.guarantee(of=7, seen_by=0).loss == pytest.approx(2.5)  # continued: both are charged 1, then two more
 
 
 def test_hidden_states_handed_on_are_charged_as_seen():
