@@ -218,7 +218,7 @@ def graph(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks ...")] = "algorithms",
+    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks, theorems.")] = "algorithms",
     as_json: Json = False,
 ) -> None:
     """What there is, one line each.

@@ -26,6 +26,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.consensus import Consensus
 from bruit.privacy.network.descent import FixedGradients
 from bruit.privacy.network.last_round import LastRound
+from bruit.privacy.network.published_descent import PublishedDescent
 from bruit.privacy.network.theorem import Theorem
 
 
@@ -93,4 +94,5 @@ class GossipSGD(Algorithm[State]):
 
     def guarantees(self) -> tuple[Theorem, ...]:
         plain = self.gamma == 1.0
-        return Consensus(self.mixing, plain), FixedGradients(self.mixing, self.gamma), LastRound(self.mixing, plain)
+        return (Consensus(self.mixing, plain), FixedGradients(self.mixing, self.gamma), LastRound(self.mixing, plain),
+                PublishedDescent(self.mixing))  # fmt: skip

@@ -76,8 +76,8 @@ class Job:
     def refuse_walking_on(self, engine: str) -> None:
         """For engines whose tokens enter at the first peer of a walk."""
         if isinstance(self.schedule, Walk) and self.states is not None:
-            raise ConfigError(f"a token that goes on from the states of an earlier run is where that run left it, and"
-                              f" in the {engine} engine tokens enter at their first peer; go on with Bulk()")  # fmt: skip
+            raise ConfigError("a token that goes on from the states of an earlier run is where that run left it, and"
+                              f" in the {engine} engine tokens enter at their first peer; go on with Bulk()")
 
 
 @dataclass

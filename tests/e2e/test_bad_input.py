@@ -232,7 +232,7 @@ def test_unknown_names_are_named_with_their_line_and_the_nearest(bruit, mean, ol
     (["--of", 2, "--seen-by", "1,2"], "nobody has secrets from oneself"), (["--seen-by", "some"], "'everybody'"),
     (["--algorithm", "averging"], "did you mean 'averaging'?"), (["--set", "rate"], "key=value"),
     (["--set", "rate=1"], "no parameter 'rate'"), (["--matrix", "no/where.npy"], "there is no folder no"),
-    (["--algorithm", "gossip-sgd", "--published"], "no published formula"),
+    (["--algorithm", "renoised", "--published"], "no published formula"),
 ])  # fmt: skip
 def test_impossible_questions(bruit, tmp_path, words, found):
     refused(bruit("epsilon", "--graph", "ring:6", "--steps", 3, "--sigma", 1, *words), found)
