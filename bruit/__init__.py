@@ -38,6 +38,7 @@ from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResp
 from bruit.repeating import repeat
 from bruit.replaying import replay
 from bruit.result import Run, load
+from bruit.tasks.public_model import PublicModel
 
 __version__ = "0.1.0"
 
@@ -55,7 +56,7 @@ __all__ = [
     "Averaging", "Boosting", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian",
     "DualAveraging", "DualAveragingRounds", "Events", "FedAvg", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM",
     "GossipSGD", "Gosta", "GostaRounds", "Laplace", "ModelPropagation", "PairAveraging", "Pairs", "Personalized",
-    "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "TokenHistogram", "U1Gossip",
+    "PrivacyError", "PublicModel", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "TokenHistogram", "U1Gossip",
     "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs", "load",
     "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens", "tasks",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.doorway import same, untwinned
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.schedules import Walk
-from bruit.arrays import Array
+from bruit.arrays import Array, Ints
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Job, Progress
 from bruit.errors import ConfigError, PrivacyError
@@ -24,10 +24,12 @@ from bruit.graphs import graph as named_graph
 from bruit.graphs.sequence import Butterfly
 from bruit.mechanisms import Gaussian, Mechanism
 from bruit.noise_keys import noise_of
+from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
 from bruit.result import Run, noise_source
 from bruit.tasks import Mean, Task
+from bruit.tasks.public_model import PublicModel
 from bruit.trace import Trace
 
 Carry = Literal["state", "model", "nothing"]
@@ -48,12 +50,16 @@ def run(
     given: Trace | None = None,
     after: Run | None = None,
     carry: Carry | None = None,
+    start: PublicModel | None = None,
     rehearsal: bool = False,
 ) -> Run:
     """Run an algorithm among the peers of a graph, each holding its part of the task.
 
     `watch` keeps the payloads these peers receive; `evaluate_every` = 0 evaluates nothing (about 20 times by
-    default); `given` replays a trace; `after` goes on in another run's ledger, and carries on the "state" of the same
+    default); `given` replays a trace: who met whom, the token's way, who woke and what it read, or the links that were
+    down, whichever the schedule has; any other fact in it is refused (`engines.given`). `start` is a public model to
+    start from instead of zeros, with the words that say where it comes from; algorithms without such a model refuse it.
+    `after` goes on in another run's ledger, and carries on the "state" of the same
     algorithm (its default), the "model" of each peer (the default for another algorithm), or "nothing".
 
     The seed chooses schedules and public draws; the noise also follows from the records and all else the run depends
@@ -80,8 +86,11 @@ def run(
             levels = f"{after.privacy.level} and {privacy.level}"
             raise PrivacyError(f"guarantees of different levels ({levels}) do not compose; use one level throughout")
         ledger.extend(after.ledger)
+    if start is not None:
+        models = _started(start, algorithm, graph, task, carried)
     every = max(1, steps // 20) if evaluate_every is None else evaluate_every
-    source = noise_source(algorithm, graph, privacy, steps, seed, after, carried, None if rehearsal else task)
+    source = noise_source(algorithm, graph, privacy, steps, seed, after, carried, None if rehearsal else task,
+                          start)  # fmt: skip
     resumed = carried == "state"
     before, origin = _elapsed(after) if resumed else (0, phase)
     if resumed:
@@ -101,7 +110,8 @@ def run(
         algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
         ledger, outcome.metrics, estimates, state=state, phase=phase, before=after, carried=carried,
         noise=frozenset({source}) | (frozenset() if after is None else after.noise), rehearsal=rehearsal,
-        unwatched=outcome.unwatched or door.watch.blind, local=local, twin=twin, declared=door.declared,
+        unwatched=outcome.unwatched or door.watch.blind, local=local, twin=twin, start=start,
+        declared=(*door.declared, *(() if start is None else (Hypothesis(start.hypothesis(), checked=False),))),
     )  # fmt: skip
 
 
@@ -125,6 +135,35 @@ def _carried(after: Run, algorithm: Algorithm[Any], task: Task, carry: Carry | N
         found = f"models of shape {after.estimates.shape}, and this task needs {(task.peers, task.dim)}"
         raise ConfigError(f"the earlier run left {found}; start from 'nothing', or use the same task")
     return chosen, np.array(after.estimates, np.float64)
+
+
+def _started(start: PublicModel, algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task,
+             carried: str) -> Array:  # fmt: skip
+    """The public models to start from, checked: by an algorithm that starts from models at all."""
+    if not isinstance(start, PublicModel):
+        raise ConfigError("say where the model to start from comes from: start=br.PublicModel(rows, source='...'); what"
+                          " an earlier run learned from these peers is charged: after=that_run")  # fmt: skip
+    if carried != "nothing":
+        raise ConfigError(f"this run goes on from the {carried} of an earlier one, so it cannot start from a public"
+                          " model as well; leave start out, or carry 'nothing'")  # fmt: skip
+    models = start.of_peers(graph.n, task.dim)
+    door = _Asked(task, None, Replay(0), Ledger(graph.n), models=models)
+    Bulk().execute(Job(algorithm, graph, door, Replay(0), 0, door.ledger))
+    if not door.asked:
+        raise ConfigError(f"{algorithm.name()} starts from no model but from what it reads, so start= would change"
+                          " nothing; leave it out")  # fmt: skip
+    return models
+
+
+@dataclass(frozen=True)
+class _Asked(TaskDoor):
+    """A door that notes whether anybody asked for the models to begin with."""
+
+    asked: list[bool] = field(default_factory=list)
+
+    def beginning(self, ids: Ints) -> Array:
+        self.asked.append(True)
+        return super().beginning(ids)
 
 
 def _elapsed(after: Run | None) -> tuple[int, int]:

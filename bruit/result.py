@@ -36,6 +36,7 @@ from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
 from bruit.privacy.noise_source import NoiseSource, Sources
 from bruit.randomness import Replay
+from bruit.tasks.public_model import PublicModel
 from bruit.tasks.task import Constants, Task
 from bruit.trace import Trace, View, trace_from
 from bruit.whole_files import plain, to_json
@@ -57,7 +58,7 @@ class Run:
     `unwatched` says why nobody can tell that data left through the door only, if so; `local`: the estimates hold raw
     data that was to stay at home; `twin`: the states of the same peers with other raw data (`algorithms.doorway`);
     `declared` is what the noise takes from the task: bounds that were checked when the run was built, and constants
-    that are assumed."""
+    that are assumed; `start` is the public model that peers started from, if it was not zero."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence
@@ -83,6 +84,7 @@ class Run:
     local: bool = False
     twin: Any = field(default=None, repr=False)
     declared: tuple[Hypothesis, ...] = ()
+    start: PublicModel | None = None
     plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
@@ -142,9 +144,8 @@ class Run:
 
     def public_digest(self) -> str:
         """A name for all of this run but its records: part of the address of its noise."""
-        before = "" if self.before is None else self.before.public_digest()
         return public_digest(self.algorithm, self.graph, self.privacy, self.steps, self.seed, self.phase, self.carried,
-                             before)  # fmt: skip
+                             _past(self.before, self.start))  # fmt: skip
 
     def noise_words(self) -> str:
         """Who can take the noise of this run away."""
@@ -161,7 +162,7 @@ class Run:
     def dice(self, task: Task) -> Replay:
         """The dice behind this run's door, to throw them again: only who has its records can."""
         source = noise_source(self.algorithm, self.graph, self.privacy, self.steps, self.seed, self.before,
-                              self.carried, None if self.rehearsal else task)  # fmt: skip
+                              self.carried, None if self.rehearsal else task, self.start)  # fmt: skip
         known = [one.hidden for one in self.noise if one.public == source.public and one.hidden is not None]
         if source.hidden is not None and known and source.hidden not in known:
             raise ConfigError("these are not the records of this run, so its noise cannot be drawn again; give its own"
@@ -200,7 +201,8 @@ class Run:
             columns |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
         np.savez_compressed(folder / "trace.npz", **columns)
         self.ledger.save(folder / "ledger.npz")
-        np.savez_compressed(folder / "estimates.npz", estimates=self.estimates)
+        begun = {} if self.start is None else {"start": np.asarray(self.start.rows, np.float64)}
+        np.savez_compressed(folder / "estimates.npz", estimates=self.estimates, **begun)
         scores = {"steps": self.metrics.steps, "rows": self.metrics.rows, "references": self.references}
         (folder / "metrics.json").write_text(to_json(scores), encoding="utf-8")
         (folder / "experiment.toml").write_text(self.experiment, encoding="utf-8")
@@ -226,6 +228,7 @@ class Run:
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
             "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase,
             "declared": [asdict(one) for one in self.declared],
+            "start": None if self.start is None else {"source": self.start.source, "digest": self.start.digest()},
             "carried": self.carried, "before": None if self.before is None else BEFORE, "rehearsal": self.rehearsal,
             "unwatched": self.unwatched, "local": self.local, "planned": not self.noise,
             "noise": self.noise_words(),
@@ -235,12 +238,11 @@ class Run:
 
 def noise_source(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence, privacy: Mechanism | None, steps: int, seed: int,
-    before: Run | None, carried: str, task: Task | None,
+    before: Run | None, carried: str, task: Task | None, start: PublicModel | None = None,
 ) -> NoiseSource:  # fmt: skip
     """The draws of a run that goes on from `before`; without its task, all that can be said of them."""
     phase = 0 if before is None else before.phase + 1
-    public = public_digest(algorithm, graph, privacy, steps, seed, phase, carried,
-                           "" if before is None else before.public_digest())  # fmt: skip
+    public = public_digest(algorithm, graph, privacy, steps, seed, phase, carried, _past(before, start))
     told = told_of(algorithm, graph, steps, seed, phase)
     if task is None:
         return NoiseSource(told, public)
@@ -248,6 +250,11 @@ def noise_source(
     if carried == "state" and rows is None:
         raise ConfigError("this run went on from states that no folder keeps, so its noise cannot be drawn again")
     return NoiseSource(told, public, hidden_digest(public, seed, task, rows))
+
+
+def _past(before: Run | None, start: PublicModel | None) -> str:
+    """What a run began with: the run before it, a public model, or nothing."""
+    return ("" if before is None else before.public_digest()) + ("" if start is None else f" start {start.digest()}")
 
 
 def _plain(public: Any) -> dict[str, Any]:
@@ -315,6 +322,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
     references = {name: float(value) for name, value in scores["references"].items()}
     with np.load(folder / "estimates.npz", allow_pickle=False) as stored:
         estimates = stored["estimates"]
+        begun = stored["start"] if "start" in stored.files else None
     privacy = None if manifest["privacy"] is None else mechanism_from(manifest["privacy"])
     constants = None if manifest["constants"] is None else _constants(manifest["constants"])
     ledger = Ledger.load(folder / "ledger.npz")
@@ -328,10 +336,12 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
         rehearsal=bool(manifest.get("rehearsal", False)), local=bool(manifest.get("local", False)),
         unwatched=str(manifest.get("unwatched", "its folder does not say whether anybody watched")),
         declared=tuple(Hypothesis(**one) for one in manifest.get("declared", ())),
+        start=None if begun is None else PublicModel(begun, str(manifest["start"]["source"])),
     )  # fmt: skip
     if manifest.get("planned"):
         return found
-    source = noise_source(found.algorithm, graph, privacy, found.steps, found.seed, found.before, found.carried, None)
+    source = noise_source(found.algorithm, graph, privacy, found.steps, found.seed, found.before, found.carried, None,
+                          found.start)  # fmt: skip
     found.noise = frozenset({source}) | (frozenset() if found.before is None else found.before.noise)
     return found
 
