@@ -56,7 +56,7 @@ __all__ = [
     "Averaging", "Boosting", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian",
     "DualAveraging", "DualAveragingRounds", "Events", "FedAvg", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM",
     "GossipSGD", "Gosta", "GostaRounds", "Laplace", "ModelPropagation", "PairAveraging", "Pairs", "Personalized",
-    "PrivacyError", "PublicModel", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "TokenHistogram", "U1Gossip",
-    "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs", "load",
-    "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens", "tasks",
+    "PrivacyError", "PublicModel", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "TokenHistogram",
+    "U1Gossip", "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs",
+    "load", "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens", "tasks",
 ]  # fmt: skip

@@ -201,8 +201,8 @@ class Run:
             columns |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
         np.savez_compressed(folder / "trace.npz", **columns)
         self.ledger.save(folder / "ledger.npz")
-        begun = {} if self.start is None else {"start": np.asarray(self.start.rows, np.float64)}
-        np.savez_compressed(folder / "estimates.npz", estimates=self.estimates, **begun)
+        rows: dict[str, Any] = {} if self.start is None else {"start": np.asarray(self.start.rows, np.float64)}
+        np.savez_compressed(folder / "estimates.npz", estimates=self.estimates, **rows)
         scores = {"steps": self.metrics.steps, "rows": self.metrics.rows, "references": self.references}
         (folder / "metrics.json").write_text(to_json(scores), encoding="utf-8")
         (folder / "experiment.toml").write_text(self.experiment, encoding="utf-8")

@@ -78,7 +78,8 @@ class FederatedADMM(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         if home.beginning().any():
-            raise ConfigError("federated-admm begins with all duals at zero, a mean everybody knows; carry 'nothing', and leave start out")
+            raise ConfigError("federated-admm begins with all duals at zero, a mean everybody knows; carry"
+                              " 'nothing', and leave start out")
         others = home.public.members[home.public.members != self.server]
         counts = np.where(home.ids == self.server, len(others), 0)
         peers = np.tile(others, int((counts > 0).sum()))

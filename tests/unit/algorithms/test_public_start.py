@@ -24,7 +24,7 @@ def run(algorithm, steps=4, **options):
 def test_a_start_is_followed_or_refused(name):
     algorithm = catalog()[name]()
     if name not in TAKERS:
-        with pytest.raises(br.ConfigError, match="leave (it|start) out"):
+        with pytest.raises(br.ConfigError, match=r"leave (it|start) out"):
             run(algorithm, start=START)
         return
     assert np.allclose(run(algorithm, 0, start=START).estimates, [1.0, 2.0, 3.0])
