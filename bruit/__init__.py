@@ -58,5 +58,6 @@ __all__ = [
     "GossipSGD", "Gosta", "GostaRounds", "Laplace", "ModelPropagation", "PairAveraging", "Pairs", "Personalized",
     "PrivacyError", "PublicModel", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "TokenHistogram",
     "U1Gossip", "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs",
-    "load", "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens", "tasks",
+    "load", "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run", "several_tokens",
+    "tasks",
 ]  # fmt: skip

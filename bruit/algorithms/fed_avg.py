@@ -15,6 +15,7 @@ Spec: perso:FL-1 (corrected: means, not sums), FL-2, GOPA-1; McMahan et al., arX
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ class FedAvg(Algorithm[State]):
         positive(self, "rate", "shares")
         counts(self, "local_steps", "batch", "participants")
         nonnegative(self, "ratio")
-        whole(self, "server")
+        whole(self, "server", "chosen")
         if self.ratio and any(part is not None for part in (self.participants, self.chosen, self.shares)):
             raise ConfigError("noise cancels only if all take part equally; leave participants, chosen and shares out")
         if self.chosen is not None:
@@ -63,6 +64,9 @@ class FedAvg(Algorithm[State]):
         if self.participants is not None:
             raise ConfigError("participants are drawn or chosen, not both; leave participants or chosen out")
         for number, peers in enumerate(chosen):
+            if not isinstance(peers, Sequence):
+                raise ConfigError(f"fed-avg needs a list of participants for every iteration, found chosen[{number}] ="
+                                  f" {peers!r}")  # fmt: skip
             if not len(peers):
                 raise ConfigError(f"chosen names nobody for iteration {number}; an iteration needs a participant")
             if len(set(peers)) < len(peers):
