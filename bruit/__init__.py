@@ -39,6 +39,7 @@ from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResp
 from bruit.repeating import repeat
 from bruit.replaying import replay
 from bruit.result import Run, load, load_model
+from bruit.tasks.public_model import PublicModel
 
 __version__ = "0.1.0"
 
@@ -56,8 +57,8 @@ __all__ = [
     "Averaging", "Boosting", "BruitError", "Bulk", "Chebyshev", "ConfigError", "ConformanceError", "DiscreteGaussian",
     "DualAveraging", "DualAveragingRounds", "Events", "FedAvg", "FederatedADMM", "Gaussian", "Gopa", "GossipADMM",
     "GossipSGD", "Gosta", "GostaRounds", "Laplace", "ModelPropagation", "PairAveraging", "Pairs", "Personalized",
-    "PrivacyError", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "Stop", "TokenHistogram", "U1Gossip",
-    "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato", "chain", "graphs", "load",
-    "load_model", "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat", "replay", "run",
-    "several_tokens", "tasks",
+    "PrivacyError", "PublicModel", "RandomizedResponse", "Renoised", "RingSum", "Rounds", "Run", "Stop",
+    "TokenHistogram", "U1Gossip", "U2Gossip", "Wakes", "Walk", "WalkADMM", "WalkSGD", "WalkSum", "butterfly_muffliato",
+    "chain", "graphs", "load", "load_model", "muffliato", "personal", "randomized_muffliato", "rehearse", "repeat",
+    "replay", "run", "several_tokens", "tasks",
 ]  # fmt: skip

@@ -292,7 +292,7 @@ def graph(
 
 @app.command("list", rich_help_panel=ASK)
 def list_(
-    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks ...")] = "algorithms",
+    what: Annotated[str, typer.Argument(help="algorithms, graphs, data, mechanisms, tasks, theorems.")] = "algorithms",
     as_json: Json = False,
 ) -> None:
     """What there is, one line each.

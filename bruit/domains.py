@@ -62,9 +62,14 @@ def _ask(record: object, fields: tuple[str, ...], inside: Callable[[Any], bool],
 
 
 def _entries(value: object) -> Iterable[tuple[str, object]]:
+    return () if value is None else _inside(value)
+
+
+def _inside(value: object) -> Iterable[tuple[str, object]]:
+    """All that a value holds, with its place: lists may hold lists."""
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [(f"[{place}]", one) for place, one in enumerate(value)]
-    return () if value is None else (("", value),)
+        return [(f"[{place}]{inner}", found) for place, one in enumerate(value) for inner, found in _inside(one)]
+    return (("", value),)
 
 
 def _owner(record: object) -> str:

@@ -1,14 +1,17 @@
-"""What there is: algorithms, graphs, data sets, mechanisms, tasks, experiments; and the facts of one graph."""
+"""What there is: algorithms, graphs, data sets, mechanisms, tasks, experiments, theorems; and one graph's facts."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from difflib import get_close_matches
 from typing import Any
 
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, diameter, mixing_time, spectral_gap
 from bruit.graphs import graph as named_graph
+from bruit.graphs.names import weight_rule
 
 
 def first_line(thing: object) -> str:
@@ -56,9 +59,34 @@ def experiments() -> dict[str, str]:
     return {name: path.read_text().split("\n")[0].lstrip("# ") for name, path in bundled().items()}
 
 
+def theorems() -> dict[str, str]:
+    """What is said of views: by which algorithm's runs, and the printed formulas that stand apart."""
+    from bruit.algorithms.algorithm import catalog
+
+    found: dict[str, str] = {}
+    for name, kind in catalog().items():
+        for theorem in kind().guarantees():
+            found[f"{name} {type(theorem).__name__}"] = f"{theorem.status}: {theorem.title} ({theorem.spec})"
+    return {**found, **_printed()}
+
+
+def _printed() -> dict[str, str]:
+    """Functions that compute formulas as printed: no guarantees, and no part of a run."""
+    import bruit.privacy.network as folder
+
+    found = {}
+    for module in pkgutil.iter_modules(folder.__path__):
+        if module.name.startswith("published"):
+            about = importlib.import_module(f"{folder.__name__}.{module.name}")
+            names = [name for name, thing in vars(about).items() if inspect.isfunction(thing)
+                     and thing.__module__ == about.__name__ and not name.startswith("_")]  # fmt: skip
+            found[module.name] = f"published: {first_line(about).split('. ')[0]}; functions {', '.join(names)}"
+    return found
+
+
 def listing(what: str) -> dict[str, str]:
     """One line for each thing of a kind."""
-    kinds = {kind.__name__: kind for kind in (algorithms, graphs, data, mechanisms, tasks, experiments)}
+    kinds = {kind.__name__: kind for kind in (algorithms, graphs, data, mechanisms, tasks, experiments, theorems)}
     if what not in kinds:
         near = get_close_matches(what, kinds, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -80,7 +108,7 @@ def fact_text(value: Any) -> str:
 
 
 def graph_facts(name: str) -> dict[str, Any]:
-    """Peers, links, degrees, diameter, spectral gap, mixing time, validity."""
+    """Peers, links, degrees, weights, diameter, spectral gap, mixing time, validity."""
     found = named_graph(name)
     if not isinstance(found, Graph):
         first = found.at(0)
@@ -90,6 +118,7 @@ def graph_facts(name: str) -> dict[str, Any]:
     return {
         "name": found.name, "peers": found.n, "links": found.edge_count,
         "degrees": {"least": int(degrees.min()), "mean": float(degrees.mean()), "most": int(degrees.max())},
+        "weights": weight_rule(found),
         "connected": found.is_connected(), "diameter": diameter(found), "spectral_gap": spectral_gap(found),
         "mixing_time": mixing_time(found), "valid": checks.ok, "aperiodic": checks.aperiodic,
         "symmetric": checks.symmetric, "translations": list(found.group) if found.group else None,

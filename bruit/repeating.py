@@ -41,7 +41,7 @@ def repeat(
             raise ConfigError(f"repeat gives every run its own seed and no past, found {name}; name seeds in seeds=")
     chosen = [int(seed) for seed in seeds]
     at_once = check_workers(workers)
-    shared = named_graph(graph) if isinstance(graph, str) else graph
+    shared = named_graph(graph)
     settings = {"engine": Bulk(fused=True), "evaluate_every": options.get("steps", 0), **options}
 
     def one(seed: int) -> Run:

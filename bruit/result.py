@@ -39,6 +39,7 @@ from bruit.privacy.ledger import Ledger
 from bruit.privacy.network.theorem import Facts
 from bruit.privacy.noise_source import NoiseSource, Sources
 from bruit.randomness import Replay
+from bruit.tasks.public_model import PublicModel
 from bruit.tasks.task import Constants, Score, Task
 from bruit.trace import Trace, View, trace_from
 from bruit.verdict import Verdict, verdict
@@ -62,7 +63,8 @@ class Run:
     data that was to stay at home; `twin`: the states of the same peers with other raw data (`algorithms.doorway`);
     `declared` is what the noise takes from the task: bounds that were checked when the run was built, and constants
     that are assumed; `interrupted`: how much was done, of how much, when somebody stopped it; `learned` what its models
-    are, `identity` a name of the experiment, its data and the options behind it (empty for runs made in Python)."""
+    are, `identity` a name of the experiment, its data and the options behind it (empty for runs made in Python);
+    `start` is the public model that peers started from, if it was not zero."""
 
     algorithm: Algorithm[Any]
     graph: Graph | GraphSequence
@@ -91,6 +93,7 @@ class Run:
     interrupted: tuple[int, int] | None = None
     learned: Learned | None = field(default=None, repr=False)
     identity: str = ""
+    start: PublicModel | None = None
     plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
@@ -150,9 +153,8 @@ class Run:
 
     def public_digest(self) -> str:
         """A name for all of this run but its records: part of the address of its noise."""
-        before = "" if self.before is None else self.before.public_digest()
         return public_digest(self.algorithm, self.graph, self.privacy, self.steps, self.seed, self.phase, self.carried,
-                             before)  # fmt: skip
+                             _past(self.before, self.start))  # fmt: skip
 
     def noise_words(self) -> str:
         """Who can take the noise of this run away."""
@@ -169,7 +171,7 @@ class Run:
     def dice(self, task: Task) -> Replay:
         """The dice behind this run's door, to throw them again: only who has its records can."""
         source = noise_source(self.algorithm, self.graph, self.privacy, self.steps, self.seed, self.before,
-                              self.carried, None if self.rehearsal else task)  # fmt: skip
+                              self.carried, None if self.rehearsal else task, self.start)  # fmt: skip
         known = [one.hidden for one in self.noise if one.public == source.public and one.hidden is not None]
         if source.hidden is not None and known and source.hidden not in known:
             raise ConfigError("these are not the records of this run, so its noise cannot be drawn again; give its own"
@@ -261,7 +263,8 @@ class Run:
             columns |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
         np.savez_compressed(folder / "trace.npz", **columns)
         self.ledger.save(folder / "ledger.npz")
-        np.savez_compressed(folder / "estimates.npz", estimates=self.estimates)
+        rows: dict[str, Any] = {} if self.start is None else {"start": np.asarray(self.start.rows, np.float64)}
+        np.savez_compressed(folder / "estimates.npz", estimates=self.estimates, **rows)
         if self.learned is not None:
             (folder / MODEL).write_text(to_json(self.model.describe()), encoding="utf-8")
         scores = {"steps": self.metrics.steps, "rows": self.metrics.rows, "references": self.references}
@@ -290,6 +293,7 @@ class Run:
             "privacy": None if self.privacy is None else self.privacy.describe(), "task": self.task,
             "constants": None if self.constants is None else asdict(self.constants), "phase": self.phase,
             "declared": [asdict(one) for one in self.declared],
+            "start": None if self.start is None else {"source": self.start.source, "digest": self.start.digest()},
             "carried": self.carried, "before": None if self.before is None else BEFORE, "rehearsal": self.rehearsal,
             "unwatched": self.unwatched, "local": self.local, "planned": not self.noise,
             "noise": self.noise_words(), "interrupted": self.interrupted, "identity": self.identity,
@@ -300,12 +304,11 @@ class Run:
 
 def noise_source(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence, privacy: Mechanism | None, steps: int, seed: int,
-    before: Run | None, carried: str, task: Task | None,
+    before: Run | None, carried: str, task: Task | None, start: PublicModel | None = None,
 ) -> NoiseSource:  # fmt: skip
     """The draws of a run that goes on from `before`; without its task, all that can be said of them."""
     phase = 0 if before is None else before.phase + 1
-    public = public_digest(algorithm, graph, privacy, steps, seed, phase, carried,
-                           "" if before is None else before.public_digest())  # fmt: skip
+    public = public_digest(algorithm, graph, privacy, steps, seed, phase, carried, _past(before, start))
     told = told_of(algorithm, graph, steps, seed, phase)
     if task is None:
         return NoiseSource(told, public)
@@ -313,6 +316,11 @@ def noise_source(
     if carried == "state" and rows is None:
         raise ConfigError("this run went on from states that no folder keeps, so its noise cannot be drawn again")
     return NoiseSource(told, public, hidden_digest(public, seed, task, rows))
+
+
+def _past(before: Run | None, start: PublicModel | None) -> str:
+    """What a run began with: the run before it, a public model, or nothing."""
+    return ("" if before is None else before.public_digest()) + ("" if start is None else f" start {start.digest()}")
 
 
 def _plain(public: Any) -> dict[str, Any]:
@@ -380,6 +388,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
     references = {name: float(value) for name, value in scores["references"].items()}
     with np.load(folder / "estimates.npz", allow_pickle=False) as stored:
         estimates = stored["estimates"]
+        begun = stored["start"] if "start" in stored.files else None
     privacy = None if manifest["privacy"] is None else mechanism_from(manifest["privacy"])
     constants = None if manifest["constants"] is None else _constants(manifest["constants"])
     ledger = Ledger.load(folder / "ledger.npz")
@@ -395,10 +404,12 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
         declared=tuple(Hypothesis(**one) for one in manifest.get("declared", ())),
         interrupted=None if manifest.get("interrupted") is None else _pair(manifest["interrupted"]),
         learned=_learned(folder), identity=str(manifest.get("identity", "")),
+        start=None if begun is None else PublicModel(begun, str(manifest["start"]["source"])),
     )  # fmt: skip
     if manifest.get("planned"):
         return found
-    source = noise_source(found.algorithm, graph, privacy, found.steps, found.seed, found.before, found.carried, None)
+    source = noise_source(found.algorithm, graph, privacy, found.steps, found.seed, found.before, found.carried, None,
+                          found.start)  # fmt: skip
     found.noise = frozenset({source}) | (frozenset() if found.before is None else found.before.noise)
     return found
 

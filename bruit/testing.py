@@ -2,13 +2,17 @@
 
 Engines agree step by step without latency, and through replay with latency, loss and churn; rows do not peek at each
 other; private fields never reach a message; messages are the same when data change and the door's answers do not;
-`linear` algorithms are linear; a message sent twice is the same.
+`linear` algorithms are linear; a message sent twice is the same. An error says which check failed, in which field of
+the state or the message, of which peer, and since which step.
 """
 
 from __future__ import annotations
 
+import functools
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,16 +20,17 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.doorway import same
 from bruit.algorithms.home import Address, OnGrid, TaskDoor
-from bruit.algorithms.messages import Links
+from bruit.algorithms.messages import Edges, Links, Message
 from bruit.arrays import Array, Ints
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.engines.events import Events
 from bruit.engines.forms import SourceDoor
-from bruit.engines.replay import compare, flat, lines
-from bruit.errors import ConformanceError, PrivacyError
+from bruit.engines.replay import compare, farthest, flat, lines, odd_line, parts
+from bruit.errors import BruitError, ConformanceError, PrivacyError
 from bruit.experiment import run
 from bruit.graphs import Graph, GraphSequence, grid
+from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Gaussian
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
@@ -47,37 +52,108 @@ def _run(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, st
     return run(algorithm, graph, task, privacy=noise, steps=steps, seed=5, evaluate_every=0, **options)
 
 
+def _named(check: Check) -> Check:
+    """The check, whose errors say which check it was, of which algorithm, and what failed where."""
+
+    @functools.wraps(check)
+    def asked(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int) -> None:
+        try:
+            check(algorithm, graph, task, steps)
+        except ConformanceError as error:
+            raise ConformanceError(f"{check.__name__}: {algorithm.name()}: {error}") from error
+        except BruitError:
+            raise
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            at = f"line {place.lineno} of {Path(place.filename).name}, in {place.name}"
+            raise ConformanceError(f"{check.__name__}: {algorithm.name()}: it fails with {error!r} ({at})") from error
+
+    return asked
+
+
+def _since_when(agree: Callable[[int], None], steps: int) -> None:
+    """Ask for so many steps; where that fails, for fewer, so that the error says since which step."""
+    try:
+        agree(steps)
+    except (ConformanceError, PrivacyError) as error:
+        for fewer in range(steps):
+            try:
+                agree(fewer)
+            except (ConformanceError, PrivacyError) as early:
+                when = f"after step {fewer}" if fewer else "before the first step (`start`)"
+                raise ConformanceError(f"{when}: {early}") from error
+        raise ConformanceError(f"after step {steps}: {error}") from error
+
+
+@_named
 def check_engines_agree(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int) -> None:
     """All peers at once equal batches of one: same states, same ledger, same meetings."""
-    bulk = _run(algorithm, graph, task, steps)
-    events = _run(algorithm, graph, task, steps, engine=Events())
-    compare(bulk, events)
-    for name in ("a", "b"):
-        if not np.array_equal(getattr(bulk.trace.meetings, name), getattr(events.trace.meetings, name)):
-            raise ConformanceError("bulk and events disagree on who met whom")
+
+    def agree(count: int) -> None:
+        bulk = _run(algorithm, graph, task, count)
+        events = _run(algorithm, graph, task, count, engine=Events(debug=True))
+        compare(bulk, events)
+        one, two = ([*zip(found.trace.meetings.a.tolist(), found.trace.meetings.b.tolist(), strict=True), None]
+                    for found in (bulk, events))  # fmt: skip
+        for place, (left, right) in enumerate(zip(one, two, strict=False)):
+            if left != right:
+                raise ConformanceError("all at once and peer by peer disagree on who met whom: meeting"
+                                       f" {place} is of peers {left} and {right}")  # fmt: skip
+
+    _since_when(agree, steps)
 
 
+@_named
 def check_replay_under_faults(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int) -> None:
     """A run with latency, loss and churn, replayed in bulk from its trace, ends in the same states."""
-    slow, lossy = Events(latency=0.4), Events(latency=0.2, loss=0.2, timeout=0.5)
-    for engine in (slow, lossy, Events(latency=0.1, loss=0.1, churn=0.15)):
-        replay(_run(algorithm, graph, task, steps, engine=engine), task)
+    storms = (Events(latency=0.4, debug=True), Events(latency=0.2, loss=0.2, timeout=0.5, debug=True),
+              Events(latency=0.1, loss=0.1, churn=0.15, debug=True))  # fmt: skip
+    for engine in storms:
+        try:
+            _since_when(functools.partial(_replayed, algorithm, graph, task, engine), steps)
+        except ConformanceError as error:
+            faults = f"latency {engine.latency}, loss {engine.loss}, churn {engine.churn}"
+            raise ConformanceError(f"with {faults}, {error}") from error
 
 
+def _replayed(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, storm: Events, steps: int) -> None:
+    replay(_run(algorithm, graph, task, steps, engine=storm), task)
+
+
+@_named
 def check_messages_are_pure(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int) -> None:
     """`emit` twice gives the same message, and erasing private fields changes nothing."""
     state = _run(algorithm, graph, task, steps).state
     links = Links.of_graph(graph if isinstance(graph, Graph) else graph.at(0))
-    edges = links.edges
-    once = flat_rows(algorithm.emit(state, edges).rows)
-    if not np.array_equal(once, flat_rows(algorithm.emit(state, edges).rows)):
-        raise ConformanceError(f"{algorithm.name()}: the same state emits two different messages")
-    if not np.array_equal(once, flat_rows(algorithm.emit(algorithm.blank(state), edges).rows)):
-        raise ConformanceError(f"{algorithm.name()}: a private field reaches the message")
+    edges, when = links.edges, f"after step {steps}"
+    once = algorithm.emit(state, edges)
+    found = _changed(once, algorithm.emit(state, edges), edges)
+    if found:
+        raise ConformanceError(f"{when} the same state emits two different messages: {found}; `emit` must be a function"
+                               " of its arguments")  # fmt: skip
+    if not _changed(once, algorithm.emit(algorithm.blank(state), edges), edges):
+        return
+    for field in algorithm.private:
+        others = {one: getattr(state, one) for one in algorithm.private if one != field}
+        blank = algorithm.blank(state)._replace(**others)
+        found = _changed(once, algorithm.emit(blank, edges), edges)
+        if found:
+            raise ConformanceError(f"{when} a private field reaches the message: {field!r} changes what is said,"
+                                   f" {found}")  # fmt: skip
+    raise ConformanceError(f"{when} a private field reaches the message: some of {', '.join(algorithm.private)}"
+                           " together change what is said")  # fmt: skip
 
 
-def flat_rows(rows: Any) -> Array:
-    return flat(rows) if len(rows) else np.zeros(0)
+def _changed(one: Message, two: Message, edges: Edges) -> str:
+    """Where two messages of the same batch differ, in words; nothing if they do not."""
+    if one.each != two.each or same(one.rows, two.rows):
+        return "" if one.each == two.each else "once for all neighbors, once for each"
+    found = farthest(one.rows, two.rows)
+    if found is None:
+        return ""
+    senders = np.repeat(edges.ids, np.diff(edges.start)) if one.each else edges.ids
+    to = f" to peer {edges.peers[found.lane]}" if one.each else ""
+    return f"peer {senders[found.lane]}{to}, {found.words()}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +221,7 @@ class ScriptedDoor(TaskDoor):
         return super()._release(at, rows, level, on)
 
 
+@_named
 def check_data_only_through_the_door(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int
 ) -> None:
@@ -157,20 +234,21 @@ def check_data_only_through_the_door(
         try:
             outcome = Bulk().execute(Job(algorithm, graph, door, dice, steps, ledger, frozenset(range(graph.n))))
         except PrivacyError as error:
-            raise ConformanceError(f"{algorithm.name()}: data leaves past the door: {error}") from error
+            raise ConformanceError(f"data leaves past the door: {error}") from error
         stories.append((outcome.trace.received, lines(ledger)))
     (first, spent), (second, again) = stories
     if len(first) != len(second):
-        raise ConformanceError(f"{algorithm.name()}: how many messages there are changes with the records, though the"
-                               f" door's answers do not: {len(first)} and {len(second)}")  # fmt: skip
+        raise ConformanceError("how many messages there are changes with the records, though the door's answers do not:"
+                               f" {len(first)} and {len(second)}")  # fmt: skip
     for one, other in zip(first, second, strict=True):
         if not same(one.row, other.row):
-            raise ConformanceError(f"{algorithm.name()}: data leaves past the door: what peer {one.sender} told peer"
-                                   f" {one.receiver} at {one.clock} changes with the records, though the door's answers"
-                                   " do not")  # fmt: skip
+            found = farthest(one.row, other.row)
+            where = "" if found is None else f" ({found.words()})"
+            raise ConformanceError(f"data leaves past the door: what peer {one.sender} told peer {one.receiver} at step"
+                                   f" {one.clock} changes with the records{where}, though the door's answers do not")
     if spent != again:
-        raise ConformanceError(f"{algorithm.name()}: what the ledger says changes with the records, though the door's"
-                               " answers do not")  # fmt: skip
+        raise ConformanceError("what the ledger says changes with the records, though the door's answers do not:"
+                               f" {odd_line(spent, again)}")  # fmt: skip
 
 
 class _Scaled(SourceDoor):
@@ -192,27 +270,44 @@ class _Scaled(SourceDoor):
         return self._answer(at.ids)
 
 
+@_named
 def check_linear(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int) -> None:
     """If the algorithm claims to be linear, messages and estimates of a sum are the sums of messages and estimates."""
     if not algorithm.linear:
         return
     draws = Replay(9).normal("superposition", np.arange(97), 0, 0, 6)
     one, two = draws[:, :3], draws[:, 3:]
-    outcomes = []
+    heard, believed = [], []
     for rows in (one, two, 2.0 * one - 3.0 * two):
         job = Job(algorithm, graph, _Scaled(rows, 0), Replay(5), steps, Ledger(graph.n), frozenset(range(graph.n)))
         outcome = Bulk().execute(job)
-        heard = np.concatenate([flat_rows(message.row) for message in outcome.trace.received] or [np.zeros(0)])
-        outcomes.append(np.concatenate((heard, flat(algorithm.estimate(outcome.state)))))
-    if not np.allclose(2.0 * outcomes[0] - 3.0 * outcomes[1], outcomes[2], rtol=1e-9, atol=1e-9):
-        raise ConformanceError(f"{algorithm.name()} claims to be linear, but superposition fails")
+        heard.append(outcome.trace.received)
+        believed.append(np.asarray(algorithm.estimate(outcome.state), np.float64))
+    for first, second, sum_of in zip(*heard, strict=True):
+        place = f"what peer {first.sender} told peer {first.receiver} at step {first.clock}"
+        for (field, x), (_, y), (_, z) in zip(parts(first.row), parts(second.row), parts(sum_of.row), strict=True):
+            _check_sum(flat(x), flat(y), flat(z), f"{place}{f', field {field!r}' if field else ''}")
+    for peer in range(len(believed[0])):
+        what = f"the estimate of peer {peer} after step {steps}"
+        _check_sum(believed[0][peer], believed[1][peer], believed[2][peer], what)
 
 
+def _check_sum(one: Array, two: Array, both: Array, what: str) -> None:
+    wanted = 2.0 * one - 3.0 * two
+    if not np.allclose(wanted, both, rtol=1e-9, atol=1e-9):
+        number = int(np.argmax(np.abs(wanted - both)))
+        raise ConformanceError(f"it claims to be linear, but superposition fails: {what}, number {number}, is"
+                               f" {both[number]:.6g} where 2 x - 3 y is {wanted[number]:.6g}")  # fmt: skip
+
+
+@_named
 def check_steps_zero(algorithm: Algorithm[Any], graph: Graph | GraphSequence, task: Task, steps: int) -> None:
     """Without steps nobody says anything, and nothing fails."""
     result = _run(algorithm, graph, task, 0)
     if result.trace.messages:
-        raise ConformanceError(f"{algorithm.name()} sent {result.trace.messages} messages in zero steps")
+        raise ConformanceError(f"it sent {result.trace.messages} messages in zero steps")
+    if len(algorithm.estimate(result.state)) != graph.n:
+        raise ConformanceError(f"its estimate has {len(algorithm.estimate(result.state))} rows for {graph.n} peers")
 
 
 def checks() -> tuple[Check, ...]:
@@ -221,9 +316,11 @@ def checks() -> tuple[Check, ...]:
             check_linear, check_steps_zero)
 
 
-def check_algorithm(algorithm: Algorithm[Any], graph: Graph | GraphSequence | None = None, steps: int = 7) -> None:
+def check_algorithm(
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence | str | None = None, steps: int = 7
+) -> None:
     """Apply every check on a small graph; raises ConformanceError at the first that fails."""
-    graph = grid(2, 4) if graph is None else graph
+    graph = grid(2, 4) if graph is None else named_graph(graph)
     task = small_task(graph.n)
     for check in checks():
         check(algorithm, graph, task, steps)

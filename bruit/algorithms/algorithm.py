@@ -60,6 +60,11 @@ class Algorithm(ABC, Generic[State]):
     def start(self, home: Home) -> State:
         """The state before anything was heard."""
 
+    def resume(self, state: State, home: Home) -> State:
+        """The state of an earlier phase of this algorithm, ready to speak again: what its last step left out, since
+        nobody was to hear it, is made up for here. `home.before` says how many steps there were."""
+        return state
+
     @abstractmethod
     def emit(self, state: State, edges: Edges) -> Message:
         """What each peer says next."""

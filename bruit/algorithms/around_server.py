@@ -33,6 +33,13 @@ def public_of(name: str, graph: Graph | GraphSequence, server: int, participants
     return Public(members)
 
 
+def check_whole(home: Home) -> None:
+    """Refuses to go on from the middle of an iteration: the answers to the server's last word were never made."""
+    if home.before % 2:
+        raise ConfigError(f"the earlier phase stopped after {home.before} rounds, between the server's word and the"
+                          " answers to it; an iteration takes two rounds: stop after an even number of them")
+
+
 def speaking(home: Home) -> Bools:
     """Whether the server spoke in this round."""
     return np.asarray(home.clock % 2 == 1)

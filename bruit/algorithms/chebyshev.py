@@ -73,7 +73,7 @@ class Chebyshev(Algorithm[State]):
         return State(value, message, message)
 
     def _arithmetic(self, home: Home) -> Arithmetic:
-        gamma = 1.0 if home.step[0] <= 1 else home.public.gamma
+        gamma = 1.0 if home.before + home.step[0] <= 1 else home.public.gamma
         return Arithmetic(home.public.exchange, home, gamma=gamma)
 
     def emit(self, state: State, edges: Edges) -> Message:

@@ -31,7 +31,7 @@ QUESTIONS = frozenset((
     "pair_gradient", "keep", "choice", "common", "noise", "copy_noise", "pair_noise", "fine_grid", "reach", "value_on",
     "gradient_on", "descent_on", "noise_on", "dither_on", "copy_noise_on", "pair_noise_on",
 ))  # fmt: skip
-NUMBERS = frozenset(("dim", "sigma", "gamma", "warm"))  # facts about the door, not answers
+NUMBERS = frozenset(("dim", "sigma", "gamma", "warm", "before"))  # facts about the door, not answers
 SHOWN = frozenset(("beginning", "common", "pair_value", "pair_gradient", "fine_grid", "reach"))
 """Functions of what is public or was shown."""
 POINTS = {"gradient": 1, "gradient_on": 1, "prox": 2, "envelope_gradient": 2, "descent": 1, "descent_on": 1}
@@ -195,6 +195,14 @@ def joined(states: list[Any]) -> Any:
 def begun(algorithm: Algorithm[Any], home: Home) -> Any:
     """The first state of a batch of peers, with a twin if anything raw was kept."""
     return _followed(algorithm, home, algorithm.start, algorithm.start, False)
+
+
+def resumed(algorithm: Algorithm[Any], state: Any, home: Home) -> Any:
+    """The state of an earlier phase, made ready to speak again; that of its twin, too."""
+    real, other = untwinned(state)
+    before = real if other is None else other
+    return _followed(algorithm, home, lambda at: algorithm.resume(real, at), lambda at: algorithm.resume(before, at),
+                     other is not None)  # fmt: skip
 
 
 def absorbed(algorithm: Algorithm[Any], state: Any, inbox: Inbox, home: Home) -> Any:

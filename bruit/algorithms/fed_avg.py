@@ -5,8 +5,9 @@
 
 One iteration takes two rounds: the server speaks, then the peers do. The server is one of the peers (the middle of a
 star) and trains like the others. `participants` of them are drawn in each iteration, all by default, from randomness
-everybody shares. `shares` are the declared weights of the peers, equal by default; nothing is read off the records. One
-local step on all records is gradient descent. With `ratio` > 0 neighbors add noise that cancels in the sum, `ratio`
+everybody shares; or `chosen` names those of every iteration, by a rule that must not depend on their records. `shares`
+are the declared weights of the peers, equal by default; nothing is read off the records. One local step on all records
+is gradient descent. With `ratio` > 0 neighbors add noise that cancels in the sum, `ratio`
 times as large as the release's own (GOPA): the server then learns hardly more than the sum.
 Learns: a minimizer of sum_i s_i f_i, for one local step; nearby for several.  Shows: c_i to the server, the model to
 all. Changes are multiples of a grid: with equal shares their sum is exact (fp:FP-2, FP-3).
@@ -14,13 +15,14 @@ Spec: perso:FL-1 (corrected: means, not sums), FL-2, GOPA-1; McMahan et al., arX
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.around_server import Public, drawn, public_of, speaking, spoken, told
+from bruit.algorithms.around_server import Public, check_whole, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.exchange import sum_grid
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
@@ -46,14 +48,29 @@ class FedAvg(Algorithm[State]):
     shares: tuple[float, ...] | None = None
     ratio: float = 0.0
     server: int = 0
+    chosen: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         positive(self, "rate", "shares")
         counts(self, "local_steps", "batch", "participants")
         nonnegative(self, "ratio")
-        whole(self, "server")
-        if self.ratio and (self.participants is not None or self.shares is not None):
-            raise ConfigError("noise cancels only if all take part equally; leave participants and shares out")
+        whole(self, "server", "chosen")
+        if self.ratio and any(part is not None for part in (self.participants, self.chosen, self.shares)):
+            raise ConfigError("noise cancels only if all take part equally; leave participants, chosen and shares out")
+        if self.chosen is not None:
+            self._check_chosen(self.chosen)
+
+    def _check_chosen(self, chosen: tuple[tuple[int, ...], ...]) -> None:
+        if self.participants is not None:
+            raise ConfigError("participants are drawn or chosen, not both; leave participants or chosen out")
+        for number, peers in enumerate(chosen):
+            if not isinstance(peers, Sequence):
+                raise ConfigError(f"fed-avg needs a list of participants for every iteration, found chosen[{number}] ="
+                                  f" {peers!r}")  # fmt: skip
+            if not len(peers):
+                raise ConfigError(f"chosen names nobody for iteration {number}; an iteration needs a participant")
+            if len(set(peers)) < len(peers):
+                raise ConfigError(f"chosen names a peer twice for iteration {number}: {list(peers)}")
 
     @property
     def simulated_only(self) -> str:  # type: ignore[override]
@@ -64,6 +81,14 @@ class FedAvg(Algorithm[State]):
         public = public_of(self.name(), graph, self.server, self.participants)
         if self.shares is not None and len(self.shares) != graph.n:
             raise ConfigError(f"shares name {len(self.shares)} peers, the graph has {graph.n}")
+        for number, peers in enumerate(self.chosen or ()):
+            strangers = sorted(set(peers) - set(public.members.tolist()))
+            if strangers:
+                raise ConfigError(f"chosen names peer {strangers[0]} for iteration {number}, who is neither the server"
+                                  f" {self.server} of {graph.name} nor a neighbor of it")  # fmt: skip
+        if self.chosen is not None and horizon // 2 > len(self.chosen):
+            raise ConfigError(f"chosen names the participants of {len(self.chosen)} iterations, and {horizon} rounds"
+                              f" are {horizon // 2}; name those of all iterations")  # fmt: skip
         if self.ratio and len(public.members) < graph.n:
             raise ConfigError(f"canceling noise must reach the server, but {graph.n - len(public.members)} peers of"
                               f" {graph.name} are no neighbors of it")  # fmt: skip
@@ -71,6 +96,10 @@ class FedAvg(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         return State(home.beginning(), home.zeros(home.dim + 1))
+
+    def resume(self, state: State, home: Home) -> State:
+        check_whole(home)
+        return state
 
     def emit(self, state: State, edges: Edges) -> Message:
         said = np.hstack((state.model, np.ones((len(edges.ids), 1))))
@@ -80,12 +109,24 @@ class FedAvg(Algorithm[State]):
         spoke = speaking(home)
         heard_of, known = told(state.model, inbox, home, self.server)
         model = np.where(spoke[:, None], heard_of, state.model)
-        taking = spoke & known & drawn(home, self.participants) & ~home.last
+        taking = spoke & known & self._drawn(home) & ~home.last
         change = self._change(model, taking, home)
         heard = self._heard(state, inbox, home)
         fresh = (home.ids == self.server) & ~spoke & (heard[:, -1] > 0)
         step = heard[:, :-1] / np.where(fresh, heard[:, -1], 1.0)[:, None]
         return State(np.where(fresh[:, None], model + step, model), change)
+
+    def _drawn(self, home: Home) -> Bools:
+        """Whether each lane takes part in this iteration."""
+        if self.chosen is None:
+            return drawn(home, self.participants)
+        number = (home.before + int(home.clock[0]) - 1) // 2  # in rounds, all lanes stand at the same position
+        if number >= len(self.chosen):
+            if home.last.all():
+                return np.zeros(len(home.ids), bool)
+            raise ConfigError(f"chosen names the participants of {len(self.chosen)} iterations, and this is number"
+                              f" {number}; name those of all phases")  # fmt: skip
+        return np.isin(home.ids, self.chosen[number])
 
     def _change(self, model: Array, taking: Bools, home: Home) -> Array:
         """s_i c_i with its noise, and s_i, of the lanes that take part."""

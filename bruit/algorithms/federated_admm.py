@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.around_server import Public, drawn, public_of, speaking, spoken, told
+from bruit.algorithms.around_server import Public, check_whole, drawn, public_of, speaking, spoken, told
 from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
 from bruit.arrays import Array
@@ -81,12 +81,17 @@ class FederatedADMM(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         if home.beginning().any():
-            raise ConfigError("federated-admm begins with all duals at zero, a mean everybody knows; carry 'nothing'")
+            raise ConfigError("federated-admm begins with all duals at zero, a mean everybody knows; carry"
+                              " 'nothing', and leave start out")
         others = home.public.members[home.public.members != self.server]
         counts = np.where(home.ids == self.server, len(others), 0)
         peers = np.tile(others, int((counts > 0).sum()))
         start = np.concatenate(([0], np.cumsum(counts)))
         return State(home.zeros(), home.zeros(), Slots(start, peers, np.zeros((len(peers), home.dim))))
+
+    def resume(self, state: State, home: Home) -> State:
+        check_whole(home)
+        return state
 
     def emit(self, state: State, edges: Edges) -> Message:
         return spoken(state.model, state.dual, edges, self.server)

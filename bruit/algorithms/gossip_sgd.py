@@ -21,10 +21,12 @@ from bruit.algorithms.home import Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array
 from bruit.domains import counts, positive
+from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.consensus import Consensus
 from bruit.privacy.network.descent import FixedGradients
 from bruit.privacy.network.last_round import LastRound
+from bruit.privacy.network.published_descent import PublishedDescent
 from bruit.privacy.network.theorem import Theorem
 
 
@@ -51,8 +53,18 @@ class GossipSGD(Algorithm[State]):
         return accelerated(facts, graph.n, self.gamma, horizon, min(horizon, self.mixing))
 
     def start(self, home: Home) -> State:
+        return self._begun(home.beginning(), home)
+
+    def resume(self, state: State, home: Home) -> State:
+        """Nobody was to hear the last message, so it holds no gradient: now one is read, at the model it ended with."""
+        if home.before % self.mixing:
+            raise ConfigError(f"the earlier phase stopped after {home.before} rounds, in the middle of the"
+                              f" {self.mixing} exchanges of a gradient; stop after a multiple of {self.mixing}, or"
+                              " carry the 'model'")  # fmt: skip
+        return self._begun(state.model, home)
+
+    def _begun(self, begin: Array, home: Home) -> State:
         arithmetic = self._arithmetic(home)
-        begin = home.beginning()
         arithmetic.check_begun(begin)
         model = home.snap(begin, arithmetic.grid)
         return self._step(Mixed(model, model), model, home, arithmetic)
@@ -75,8 +87,6 @@ class GossipSGD(Algorithm[State]):
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         arithmetic = self._arithmetic(home)
-        if home.step[0] == 1 and home.warm:  # a phase may go on from the messages of another
-            arithmetic.check_begun(state.message)
         return self._step(arithmetic.mixed(inbox, state.previous), state.message, home, arithmetic)
 
     def estimate(self, state: State) -> Array:
@@ -84,4 +94,5 @@ class GossipSGD(Algorithm[State]):
 
     def guarantees(self) -> tuple[Theorem, ...]:
         plain = self.gamma == 1.0
-        return Consensus(self.mixing, plain), FixedGradients(self.mixing, self.gamma), LastRound(self.mixing, plain)
+        return (Consensus(self.mixing, plain), FixedGradients(self.mixing, self.gamma), LastRound(self.mixing, plain),
+                PublishedDescent(self.mixing))  # fmt: skip

@@ -98,6 +98,11 @@ class Door(ABC):
         """Whether peers go on from what an earlier protocol left them: a model, or all of their state."""
         return False
 
+    @property
+    def before(self) -> int:
+        """How many steps the earlier phases made whose states this one goes on from; 0 where it starts anew."""
+        return 0
+
     def beginning(self, ids: Ints) -> Array:
         """The models peers begin with: zeros, or what an earlier protocol left them  # (lanes, dim)."""
         return np.zeros((len(ids), self.dim))
@@ -223,6 +228,8 @@ class TaskDoor(Door):
     watch: Watch = field(default_factory=Watch)
     left_out: list[LeftOut] = field(default_factory=list)
     resumed: bool = False  # whether an earlier protocol left the peers their whole state
+    before: int = 0  # steps of the phases that left it
+    origin: int | None = None  # the first of these phases, whose public draws go on; this one if None
     declared: tuple[Hypothesis, ...] = field(default=(), init=False)  # what the noise takes from the task
 
     def __post_init__(self) -> None:
@@ -428,7 +435,8 @@ class TaskDoor(Door):
         return self.dice.uniform("choice", at.ids, at.steps, at.use, count, self.run)
 
     def common(self, clock: Ints, count: int) -> Array:
-        return (self.public or self.dice).uniform("public", clock, 0, 0, count, self.run)
+        run = self.run if self.origin is None else self.origin
+        return (self.public or self.dice).uniform("public", clock + self.before, 0, 0, count, run)
 
     def _own_grid(self, most: float) -> OnGrid | None:
         """The mechanism's grid, for noise up to that size in a protocol about whose arithmetic nothing is known."""
@@ -517,6 +525,11 @@ class Home:
     def warm(self) -> bool:
         """Whether peers go on from what an earlier protocol left them; known to all."""
         return self._door.warm
+
+    @property
+    def before(self) -> int:
+        """How many steps earlier phases made whose states this run goes on from; public, 0 where it starts anew."""
+        return self._door.before
 
     def beginning(self) -> Array:
         """The models to start from  # (lanes, dim)."""

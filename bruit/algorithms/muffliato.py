@@ -23,6 +23,7 @@ from bruit.algorithms.pair_averaging import PairAveraging
 from bruit.algorithms.schedules import Pairs
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence, second_eigenvalue, spectral_gap
+from bruit.graphs import graph as named_graph
 from bruit.graphs.sequence import Butterfly
 
 
@@ -39,32 +40,37 @@ def _logarithm(n: int, sigma: float, spread: float) -> float:
     return math.log(n * max(1.0, spread / sigma**2))
 
 
-def _connected(graph: Graph | GraphSequence, gap: float | None = None) -> tuple[Graph, float]:
-    if not isinstance(graph, Graph):
-        raise ConfigError(f"muffliato needs one fixed graph, found the sequence {graph.name}")
+def _fixed(graph: Graph | GraphSequence | str) -> Graph:
+    found = named_graph(graph)
+    if not isinstance(found, Graph):
+        raise ConfigError(f"muffliato needs one fixed graph, found the sequence {found.name}")
+    return found
+
+
+def _connected(graph: Graph, gap: float | None = None) -> tuple[Graph, float]:
     gap = spectral_gap(graph) if gap is None else gap
     if gap <= 1e-12:
         raise ConfigError(f"the spectral gap of {graph.name} is 0, so gossip never converges; connect it or use plus=1")
     return graph, gap
 
 
-def muffliato(graph: Graph | GraphSequence, sigma: float, spread: float = 0.25) -> Preset:
+def muffliato(graph: Graph | GraphSequence | str, sigma: float, spread: float = 0.25) -> Preset:
     """Synchronous Muffliato until the error is within 3 sigma^2 / n."""
-    graph, gap = _connected(graph)
+    graph, gap = _connected(_fixed(graph))
     return Preset(Chebyshev(), max(1, math.ceil(_logarithm(graph.n, sigma, spread) / math.sqrt(gap))))
 
 
-def randomized_muffliato(graph: Graph | GraphSequence, sigma: float, spread: float = 0.25) -> Preset:
+def randomized_muffliato(graph: Graph | GraphSequence | str, sigma: float, spread: float = 0.25) -> Preset:
     """Randomized Muffliato until the error is within 2 sigma^2 / n; lambda(p) = (1 - lambda_2(W)) / n for p = 2W/n."""
-    if not isinstance(graph, Graph):
-        raise ConfigError(f"muffliato needs one fixed graph, found the sequence {graph.name}")
+    graph = _fixed(graph)
     graph, gap = _connected(graph, 1 - second_eigenvalue(graph))
     activations = math.ceil(_logarithm(graph.n, sigma, spread) * graph.n / gap)
     return Preset(PairAveraging(Pairs(activations=activations)), math.ceil(activations / graph.n))
 
 
-def butterfly_muffliato(graph: Graph | GraphSequence, sigma: float, spread: float = 0.25) -> Preset:
+def butterfly_muffliato(graph: Graph | GraphSequence | str, sigma: float, spread: float = 0.25) -> Preset:
     """Butterfly Muffliato: the exact mean of the noisy values after one round per digit."""
+    graph = named_graph(graph)
     if not isinstance(graph, Butterfly):
         raise ConfigError(f"butterfly-muffliato needs a graph like butterfly:64, found {graph.name}")
     return Preset(Averaging(), len(graph.radices))

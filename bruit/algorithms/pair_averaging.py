@@ -21,6 +21,7 @@ from bruit.algorithms.schedules import SHEET, Pairs, activation_draws
 from bruit.arrays import Array
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.network.meetings import ExactMeetings
+from bruit.privacy.network.published_meetings import PublishedMeetings
 from bruit.privacy.network.theorem import Theorem
 from bruit.randomness import Dice
 
@@ -88,4 +89,4 @@ class PairAveraging(Algorithm[State]):
             yield entries[: len(uniform)]
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return (ExactMeetings(),)
+        return ExactMeetings(), PublishedMeetings()

@@ -66,6 +66,10 @@ class Renoised(Algorithm[State]):
     def start(self, home: Home) -> State:
         return self._speak(home.value(grid=Arithmetic(home.public.exchange, home).grid), home)
 
+    def resume(self, state: State, home: Home) -> State:
+        """The last step left no messages, since nobody was to hear them."""
+        return self._speak(state.value, home)
+
     def _speak(self, value: Array, home: Home) -> State:
         taper = home.public.taper
         rounds = home.step

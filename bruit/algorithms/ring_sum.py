@@ -65,7 +65,7 @@ class RingSum(Algorithm[State]):
         token = inbox.only() + home.value(noise=self._levels(home.clock, home.public.peers), grid=grid)
         if self.published:
             token = home.mask(token, home.sigma, home.last, OnGrid(grid))
-        return State(token, home.clock + 1)
+        return State(token, home.before + home.clock + 1)
 
     def adopt(self, state: State, token: Array, public: Public) -> State:
         return State(token, np.full(len(token), public.hops, np.int64))

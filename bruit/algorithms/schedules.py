@@ -73,17 +73,22 @@ class Pairs(Schedule):
             raise ConfigError(f"unknown law of meetings {self.law!r}; use 'weights', 'edges' or 'clocks'")
         whole(self, "activations")
 
-    def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
-        """All meetings that the given peers (everybody by default) start, in order of time; idle ones are left out."""
+    def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None, before: int = 0) -> Meetings:
+        """All meetings that the given peers (everybody by default) start, in order of time; idle ones are left out.
+
+        The first `before` units of time, or activations, are over: the clocks go on after them, and time starts at 0.
+        """
         if self.activations is not None:
             law, ends = self.entries(graph)
-            uniform = activation_draws(dice, 0, -(-self.activations // SHEET))[: self.activations]
+            total = before + self.activations
+            uniform = activation_draws(dice, 0, -(-total // SHEET))[before:total]
             who, whom = ends[np.searchsorted(law, uniform)].T
             whom = np.where(whom == who, -1, whom)
             time = np.arange(len(uniform), dtype=np.float64)
         else:
-            time, who, whom = self._clocks(graph, float(steps), dice)
-        active = whom >= 0
+            time, who, whom = self._clocks(graph, float(before + steps), dice)
+            time = time - before
+        active = (whom >= 0) & (time >= 0)
         if peers is not None:
             active &= np.isin(who, peers)
         return Meetings(time[active], who[active], whom[active]).sorted()
@@ -176,15 +181,22 @@ class Walk(Schedule):
             raise ConfigError(f"the walk starts at peer {self.first}, but the graph has peers 0..{graph.n - 1}")
         return int(self.first)
 
-    def path(self, graph: Graph, steps: int, dice: Dice) -> Ints:
-        """The visited peers v_0 .. v_{steps-1}; it never depends on data, so it can be drawn first."""
-        first = self.start(graph, dice)
+    def path(self, graph: Graph, steps: int, dice: Dice, before: int = 0, holder: int | None = None) -> Ints:
+        """The visited peers v_0 .. v_{steps-1}; it never depends on data, so it can be drawn first.
+
+        After `before` hops that are over, the token goes on from its last holder: v_before .. v_{before+steps-1}."""
+        if before and holder is not None:
+            return self._visited(graph, steps + 1, dice, holder, before - 1)[1:]
+        return self._visited(graph, steps, dice, self.start(graph, dice), 0)
+
+    def _visited(self, graph: Graph, steps: int, dice: Dice, first: int, hops: int) -> Ints:
+        """So many visits, `first` included, from the draw of hop number `hops` on."""
         if self.order == "ring":
             around = [first]
             while len(around) < steps:
                 around.append(_successor(graph, around[-1]))
             return np.array(around[:steps], np.int64)
-        uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), self.token)[:, 0]
+        uniform = dice.uniform("hop", np.arange(hops, hops + max(steps - 1, 0)), self.token)[:, 0]
         if all_alike(graph):
             path = np.empty(steps, np.int64)
             path[:1], path[1:] = first, np.minimum(np.ceil(uniform * graph.n) - 1, graph.n - 1)  # draws are > 0
@@ -215,10 +227,11 @@ class Walk(Schedule):
         """Whether in ring order every peer hands the token to the next one, so that nobody is left out."""
         return self.order == "ring" and all(_successor(graph, v) == (v + 1) % graph.n for v in range(graph.n))
 
-    def meetings(self, graph: Graph, steps: int, dice: Dice) -> Meetings:
-        path = self.path(graph, steps, dice)
-        before = np.concatenate((path[:1], path[:-1]))
-        return Meetings(np.arange(len(path), dtype=np.float64), before, path)
+    def meetings(self, graph: Graph, steps: int, dice: Dice, before: int = 0, holder: int | None = None) -> Meetings:
+        """The token's way; its entry is a hop from the first peer to itself, or from who holds it already."""
+        path = self.path(graph, steps, dice, before, holder)
+        entry = path[:1] if holder is None or not before else np.array([holder])[: len(path)]
+        return Meetings(np.arange(len(path), dtype=np.float64), np.concatenate((entry, path[:-1])), path)
 
 
 @dataclass(frozen=True)
@@ -234,8 +247,8 @@ class Wakes(Schedule):
     def __post_init__(self) -> None:
         whole(self, "activations")
 
-    def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None) -> Meetings:
-        found = Pairs("clocks", self.activations).meetings(graph, steps, dice, peers)
+    def meetings(self, graph: Graph, steps: int, dice: Dice, peers: Ints | None = None, before: int = 0) -> Meetings:
+        found = Pairs("clocks", self.activations).meetings(graph, steps, dice, peers, before)
         return Meetings(found.time, found.a, found.a)
 
 

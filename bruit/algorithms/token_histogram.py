@@ -65,18 +65,19 @@ class TokenHistogram(Algorithm[State]):
         return edges.broadcast(Token(state.counts, state.reports, state.uniform))
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        may = home.clock - state.latest >= self.rest
+        now = home.before + home.clock
+        may = now - state.latest >= self.rest
         counts = inbox.copies(inbox.rows.counts) + home.value(where=may)
         reports = inbox.copies(inbox.rows.reports).astype(np.int64) + may
         elements = np.where(may, 0, 1)
         if self.rest > 1:
             counts = counts + _uniform(home, 1, ~may)
         many = int(np.ceil(home.gamma * home.public.peers)) if self.blanket else 0
-        for now in (home.clock == 0, home.last & self.published):
-            if many and now.any():
-                counts = counts + _uniform(home, many, now)
-                elements = elements + np.where(now, many, 0)
-        latest = np.where(may, home.clock, state.latest)
+        for where in (home.clock == 0, home.last & self.published):
+            if many and where.any():
+                counts = counts + _uniform(home, many, where)
+                elements = elements + np.where(where, many, 0)
+        latest = np.where(may, now, state.latest)
         uniform = inbox.copies(inbox.rows.uniform).astype(np.int64) + elements
         return State(counts, reports, uniform, state.gamma, latest)
 

@@ -64,7 +64,8 @@ class WalkADMM(Algorithm[State]):
 
     def start(self, home: Home) -> State:
         if home.beginning().any():
-            raise ConfigError("walk-admm begins with all duals and the token at zero, their mean; carry 'nothing'")
+            raise ConfigError("walk-admm begins with all duals and the token at zero, their mean; carry"
+                              " 'nothing', and leave start out")
         return State(home.zeros(), home.zeros())
 
     def emit(self, state: State, edges: Edges) -> Message:

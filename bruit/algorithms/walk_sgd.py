@@ -81,8 +81,8 @@ class WalkSGD(Algorithm[State]):
         return edges.broadcast(state.token)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        token, begun = self._projected(inbox.only()), home.clock >= self.burn_in
-        may = begun & (home.clock < home.public.horizon - self.flush) & (home.clock - state.latest >= self.rest)
+        token, begun, now = self._projected(inbox.only()), home.clock >= self.burn_in, home.before + home.clock
+        may = begun & (home.clock < home.public.horizon - self.flush) & (now - state.latest >= self.rest)
         if self.cap is not None:
             may &= state.spent < self.cap
         rate = float(self._rates(home.clock)[0])
@@ -95,7 +95,7 @@ class WalkSGD(Algorithm[State]):
             noise = home.mask(home.zeros(), home.sigma, silent, on._replace(times=rate))
             update = update + (noise if on.grid else rate * noise)
         moved = self._projected(home.snap(token, on.grid) - update)
-        latest = np.where(may, home.clock, state.latest)
+        latest = np.where(may, now, state.latest)
         return State(np.where(begun[:, None], moved, token), state.spent + may, latest)
 
     def form(self, hops: int, dim: int, grid_of: Callable[..., float], reach: Callable[..., float],

@@ -51,7 +51,7 @@ class WalkSum(Algorithm[State]):
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         value = home.value(grid=sum_grid(home, home.public.hops))
-        return State(inbox.only() + value, home.clock + 1)
+        return State(inbox.only() + value, home.before + home.clock + 1)
 
     def adopt(self, state: State, token: Array, public: Public) -> State:
         return State(token, np.full(len(token), public.hops, np.int64))

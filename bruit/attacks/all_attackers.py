@@ -16,7 +16,7 @@ from bruit.arrays import Bools, Ints
 from bruit.attacks.knowledge import Aggregation
 from bruit.attacks.reconstruct import reconstructible
 from bruit.errors import ConfigError
-from bruit.graphs import Graph
+from bruit.graphs import Graph, fixed_graph
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class AllAttackers:
 
 
 def all_attackers(
-    graph: Graph, steps: int, aggregation: Aggregation = "messages", *, threads: int = 2,
+    graph: Graph | str, steps: int, aggregation: Aggregation = "messages", *, threads: int = 2,
     progress: Callable[[int, int], None] | None = None,
 ) -> AllAttackers:
     """Reconstructible peers for every single attacker; progress(done, total) is called as attackers finish."""
     if threads < 1:
         raise ConfigError(f"threads is {threads}; at least 1 is needed")
+    graph = fixed_graph(graph)
     n = graph.n
     exposed, rank = np.zeros((n, n), dtype=bool), np.zeros(n, dtype=np.int64)
 

@@ -25,7 +25,8 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.attacks.dithers import Key, Sent
 from bruit.errors import ConfigError
-from bruit.graphs import Graph, GraphSequence, from_edges
+from bruit.graphs import Graph, GraphSequence, fixed_graph, from_edges
+from bruit.graphs import graph as named_graph
 from bruit.graphs.sequence import Static
 from bruit.privacy.network.echelon import Echelon, krylov_echelon
 from bruit.privacy.network.modular import PRIMES, centered
@@ -73,12 +74,14 @@ class Knowledge:
 
 
 def knowledge(
-    graph: Graph | GraphSequence, observers: Sequence[int] | Ints, steps: int, aggregation: Aggregation = "messages"
-) -> Knowledge:
+    graph: Graph | GraphSequence | str, observers: Sequence[int] | Ints, steps: int,
+    aggregation: Aggregation = "messages",
+) -> Knowledge:  # fmt: skip
     """What the observers (a set; one or more) learn from so many steps of gossip on a graph or a sequence of graphs."""
     if aggregation not in ("messages", "sums"):
         raise ConfigError(f"aggregation is {aggregation!r}; observers see 'messages' or, under secure aggregation,"
                           " 'sums'")  # fmt: skip
+    graph = named_graph(graph)
     fixed = graph.graph if isinstance(graph, Static) else graph
     if isinstance(fixed, Graph):
         return _fixed(fixed, checked_observers(fixed.n, observers), checked_steps(steps), aggregation)
@@ -87,8 +90,11 @@ def knowledge(
     return sequence_knowledge(fixed.at, fixed.n, steps, observers)
 
 
-def accelerated_knowledge(graph: Graph, observers: Sequence[int] | Ints, steps: int, gamma: float) -> Knowledge:
+def accelerated_knowledge(
+    graph: Graph | str, observers: Sequence[int] | Ints, steps: int, gamma: float
+) -> Knowledge:
     """What the observers learn when x^1 = W x^0, x^{t+1} = gamma W x^t + (1 - gamma) x^{t-1} (gossip:GO-2, REC-3)."""
+    graph = fixed_graph(graph)
     plain = knowledge(graph, observers, steps)
 
     def rows() -> Array:

@@ -116,8 +116,9 @@ def _lifted(residues: list[Array]) -> tuple[Fraction, ...] | None:
 
 
 def reconstructible(
-    graph: Graph | GraphSequence, observers: Sequence[int] | Ints, steps: int, aggregation: Aggregation = "messages"
-) -> Reconstruction:
+    graph: Graph | GraphSequence | str, observers: Sequence[int] | Ints, steps: int,
+    aggregation: Aggregation = "messages",
+) -> Reconstruction:  # fmt: skip
     """The peers whose values the observers (a set) can compute after so many steps; needs the graph only.
 
     aggregation="sums": neighborhoods use secure aggregation, so that an observer sees its weighted sum only. Peers of

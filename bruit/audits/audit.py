@@ -188,7 +188,7 @@ def audit(
     holds for those of the same seed, or of the trace `given`. `target` is the epsilon the defence aims at. `plant`:
     bugs whose detection is measured, by name; noise half as large by default.
     """
-    graph = named_graph(graph) if isinstance(graph, str) else graph
+    graph = named_graph(graph)
     places = worlds(mechanism, graph.n, of, dim, _smoothness(algorithm, None))
     done = run(algorithm, graph, places[0].data, privacy=mechanism, steps=steps, seed=seed, evaluate_every=0,
                given=given)  # fmt: skip

@@ -23,6 +23,7 @@ from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Job
 from bruit.errors import ConformanceError
 from bruit.graphs import Graph, GraphSequence
+from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Mechanism, RandomizedResponse
 from bruit.mechanisms.mechanism import Additive
 from bruit.privacy.events import Mask
@@ -123,11 +124,12 @@ def blank_data(mechanism: Mechanism, peers: int, releases: int) -> Task:
 
 
 def check_releases(
-    algorithm: Algorithm[Any], graph: Graph | GraphSequence, mechanism: Mechanism, steps: int, phases: int = 2,
+    algorithm: Algorithm[Any], graph: Graph | GraphSequence | str, mechanism: Mechanism, steps: int, phases: int = 2,
     budget: Budget | None = None, seed: int = 0, ledger: Ledger | None = None, task: Task | None = None,
 ) -> Ledger:  # fmt: skip
     """Run `phases` phases on blank data (or on a task) and raise ConformanceError where noise repeats, a line is
     missing, a mask is zero, or more than the budget was spent; the ledger (a new one by default) is returned."""
+    graph = named_graph(graph)
     ledger = Ledger(graph.n) if ledger is None else ledger
     drawn: list[Drawn] = []
     data = blank_data(mechanism, graph.n, phases * graph.n * max(steps, 1)) if task is None else task

@@ -17,13 +17,25 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from bruit.algorithms.doorway import Twinned, absorbed, adopted, begun, believed, publishes, spoken, stored, untwinned
+from bruit.algorithms.doorway import (
+    Twinned,
+    absorbed,
+    adopted,
+    begun,
+    believed,
+    publishes,
+    resumed,
+    spoken,
+    stored,
+    untwinned,
+)
 from bruit.algorithms.exchange import Exchange
 from bruit.algorithms.home import Address, Door, Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Bools, Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, Stop, home_of
+from bruit.engines.given import check_given
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.trace import Faults, Meetings, Received, Trace
@@ -52,6 +64,7 @@ class Bulk(Engine):
         return {"name": "bulk", "fused": self.fused, **several}
 
     def execute(self, job: Job) -> Outcome:
+        check_given(job)
         public = job.algorithm.prepare(job.graph, job.steps)
         story = _Story(job, public, self.copies, self.first)
         try:
@@ -129,10 +142,9 @@ class _Story:
     def begin(self, links: Links, last: bool) -> Any:
         """The states before anything was heard."""
         job, zero = self.job, np.zeros(self.job.n, np.int64)
-        if job.states is not None:
-            return job.states
         edges = links.edges.none() if last else links.edges
-        return begun(job.algorithm, self.home(self.everybody, zero, zero, np.full(job.n, last), edges))
+        home = self.home(self.everybody, zero, zero, np.full(job.n, last), edges)
+        return begun(job.algorithm, home) if job.states is None else resumed(job.algorithm, job.states, home)
 
     def tick(self, done: int, total: int, state: Any) -> None:
         """Score and report, as often as asked."""
@@ -214,6 +226,8 @@ class _Story:
             raise ConfigError(f"fused paths need one fixed graph, found the sequence {job.graph.name}; use Bulk()")
         if job.given is not None:
             raise ConfigError("a fused path draws its own meetings and knows no faults; replay a trace with Bulk()")
+        if job.states is not None:
+            raise ConfigError("a fused path starts anew, and this run goes on from the states of another; use Bulk()")
         facts = getattr(self.public, "exchange", self.public)
         if isinstance(facts, Exchange) and isinstance(schedule, Rounds | Pairs) and job.door.fine_grid(1.0, 1.0, 1.0):
             raise ConfigError("the fused paths of rounds and meetings mix in floats, and this noise is on a grid,"

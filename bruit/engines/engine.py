@@ -16,7 +16,7 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Edges, Links
-from bruit.algorithms.schedules import Rounds, Schedule
+from bruit.algorithms.schedules import Pairs, Rounds, Schedule, Wakes, Walk
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
@@ -47,6 +47,7 @@ class Job:
     progress: Progress | None = None
     given: Trace | None = None
     states: Any = None
+    holder: int | None = None  # who holds the token of a walk that goes on
 
     @property
     def n(self) -> int:
@@ -67,9 +68,20 @@ class Job:
         """The meetings to run: those of the given trace, or those the schedule draws."""
         if self.given is not None:
             return self.given.meetings
-        if isinstance(self.schedule, Rounds):
+        schedule = self.schedule
+        if isinstance(schedule, Rounds):
             return Meetings.none()
-        return self.schedule.meetings(self.fixed_graph(), self.steps, self.dice)  # type: ignore[attr-defined,no-any-return]
+        if isinstance(schedule, Walk):
+            return schedule.meetings(self.fixed_graph(), self.steps, self.dice, self.door.before, self.holder)
+        if isinstance(schedule, Pairs | Wakes):
+            return schedule.meetings(self.fixed_graph(), self.steps, self.dice, before=self.door.before)
+        raise ConfigError(f"nobody knows the meetings of the schedule {type(schedule).__name__}")
+
+    def refuse_walking_on(self, engine: str) -> None:
+        """For engines whose tokens enter at the first peer of a walk."""
+        if isinstance(self.schedule, Walk) and self.states is not None:
+            raise ConfigError("a token that goes on from the states of an earlier run is where that run left it, and"
+                              f" in the {engine} engine tokens enter at their first peer; go on with Bulk()")
 
 
 @dataclass

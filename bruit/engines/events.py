@@ -18,6 +18,7 @@ from bruit.algorithms.messages import row_bytes, take
 from bruit.algorithms.schedules import Rounds, Wakes, Walk
 from bruit.arrays import Array, Bools, Ints
 from bruit.engines.engine import Engine, Job, Metrics, Outcome, Stop
+from bruit.engines.given import refuse_given
 from bruit.errors import BruitError, ConfigError, ConformanceError
 from bruit.graphs import Graph
 from bruit.protocols.machine import Effect, Envelope, Met, Send, WakeAt
@@ -51,6 +52,8 @@ class Events(Engine):
         return {"name": "events", **asdict(self)}
 
     def execute(self, job: Job) -> Outcome:
+        refuse_given(job, "events")
+        job.refuse_walking_on("events")
         return _World(self, job).run()
 
 
@@ -65,7 +68,7 @@ class _World:
         self.trace = Trace(job.n, job.steps, faults=faults, watched=job.watch)
         calls = job.meetings() if not isinstance(job.schedule, Rounds) else Meetings.none()
         self.machines = [self._machine(peer, faults, calls.of(peer)) for peer in range(job.n)]
-        self.heap: list[tuple[float, int, int, int, Envelope | None]] = []
+        self.heap: list[tuple[float, bool, int, int, int, Envelope | None]] = []
         self.sent = 0
         self.met: list[tuple[float, int, int, int]] = []
         self.reads: list[dict[int, int]] = []
@@ -104,7 +107,7 @@ class _World:
             self.carry_out(0.0, peer, machine.begin(0.0))
         number = 0
         while self.heap:
-            now, _, peer, sender, envelope = heapq.heappop(self.heap)
+            now, _, _, peer, sender, envelope = heapq.heappop(self.heap)
             if envelope is None:
                 self.woken(now, peer)
             else:
@@ -196,8 +199,9 @@ class _World:
         self.push(now + delay, effect.to, sender, effect.envelope)
 
     def push(self, time: float, peer: int, sender: int, envelope: Envelope | None) -> None:
+        """At one time messages come before clocks: a peer that wakes has heard what was said by then."""
         self.sent += 1
-        heapq.heappush(self.heap, (time, self.sent, peer, sender, envelope))
+        heapq.heappush(self.heap, (time, envelope is None, self.sent, peer, sender, envelope))
 
     def outcome(self, stopped: tuple[int, int] | None = None) -> Outcome:
         """What came of it, at its end or where somebody stopped it, messages under way being lost."""
@@ -206,6 +210,9 @@ class _World:
         unfinished = isinstance(job.schedule, Rounds) and any(machine.count < job.steps for machine in self.machines)
         if stuck or (unfinished and stopped is None):
             raise ConformanceError("the network fell silent before the run was over; some message was never answered")
+        if stopped is None and isinstance(job.schedule, Walk) and len(self.met) != job.steps:
+            what = "was lost" if len(self.met) < job.steps else "was in two places"
+            raise ConformanceError(f"the token {what}: {len(self.met)} visits took place in a walk of {job.steps} hops")
         state = joined([machine.state for machine in self.machines])
         self.trace.meetings = self._meetings()
         metrics = Metrics()

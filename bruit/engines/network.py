@@ -19,6 +19,7 @@ from bruit.algorithms.doorway import believed, joined
 from bruit.algorithms.messages import take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
+from bruit.engines.given import refuse_given
 from bruit.errors import ConformanceError
 from bruit.network.address_book import AddressBook, Entry, run_id
 from bruit.network.host import Host, Settings
@@ -40,6 +41,8 @@ class Network(Engine):
         return {"name": "network", "timeout": self.timeout, "pace": self.pace}
 
     def execute(self, job: Job) -> Outcome:
+        refuse_given(job, "network")
+        job.refuse_walking_on("network")
         with tempfile.TemporaryDirectory(prefix="bruit-rehearsal-") as folder:
             return asyncio.run(_rehearse(self, job, Path(folder)))
 

@@ -48,11 +48,14 @@ def read_edges(path: Path, sha256: str | None = None) -> EdgeFile:
     return EdgeFile(places.reshape(-1, 2).astype(np.int64), labels, weights)
 
 
-def to_edge_list(graph: Graph, path: str | Path) -> Path:
+def to_edge_list(graph: Graph | str, path: str | Path) -> Path:
     """Write a graph with its weights as an edge list, `id id weight` a line, which `file:` reads back to the last bit.
 
     A peer without neighbors is a line with its id twice. Ids are the labels of the peers, else their numbers.
     """
+    from bruit.graphs.names import fixed_graph  # reads edge files itself
+
+    graph = fixed_graph(graph)
     target = Path(path)
     check_place(target)
     names = graph.labels or tuple(str(v) for v in range(graph.n))

@@ -138,10 +138,18 @@ def from_matrix(matrix: ArrayLike | Weights, *, name: str | None = None, labels:
 
 
 def from_networkx(g: nx.Graph[object], *, kind: str = "max", plus: int = 1, name: str | None = None) -> Graph:
-    """Any undirected networkx graph, peers in its own order; edge attributes are ignored, names become labels."""
+    """Any undirected networkx graph; edge attributes are ignored.
+
+    Nodes 0..n-1 are peers 0..n-1, in whatever order the graph lists them. Other whole numbers become peers in
+    increasing order; names become peers in the order of `g.nodes`. In both cases `labels` keeps what they were.
+    """
     if g.is_directed():
         raise ConfigError("a directed graph was given, but gossip needs undirected edges; use g.to_undirected()")
-    index = {node: i for i, node in enumerate(g.nodes)}
+    nodes = list(g.nodes)
+    numbers = [int(node) for node in nodes if isinstance(node, int | np.integer) and not isinstance(node, bool)]
+    if len(numbers) == len(nodes):
+        nodes = [nodes[place] for place in np.argsort(numbers).tolist()]
+    index = {node: i for i, node in enumerate(nodes)}
     edges = np.array([(index[edge[0]], index[edge[1]]) for edge in g.edges], dtype=np.int64)
     labels = None if list(index) == list(range(len(index))) else tuple(str(node) for node in index)
     return from_edges(len(index), edges, kind=kind, plus=plus, name=name, labels=labels)

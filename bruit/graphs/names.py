@@ -155,12 +155,14 @@ def families() -> dict[str, str]:
     return {name: f"{family.what}, as {family.example}" for name, family in _table().items()}
 
 
-def graph(text: str, run_seed: int = 0) -> Graph | GraphSequence:
-    """The graph, or sequence of graphs, that a string names.
+def graph(text: str | Graph | GraphSequence, run_seed: int = 0) -> Graph | GraphSequence:
+    """The graph, or sequence of graphs, that a string names; one that is a graph already stays what it is.
 
     `family:size[,key=value]*`; `kind=` and `plus=` choose the weights (gossip:GM-2), `seed=` the draw (`seed=run` takes
     run_seed), `fresh=K` draws anew every K rounds.
     """
+    if not isinstance(text, str):
+        return text
     head, colon, rest = text.strip().partition(":")
     name, _, tail = head.partition(",")
     table = _table()
@@ -184,6 +186,28 @@ def edge_file(text: str) -> str | None:
     """The path of the edge list that a string names; None for graphs that come from no such file."""
     head, _, rest = text.strip().partition(":")
     return OPTION.split(rest)[0].strip() or None if head == "file" else None
+
+
+def fixed_graph(text: str | Graph) -> Graph:
+    """The one graph that a string names, or that was given; a sequence of graphs is refused."""
+    found = graph(text)
+    if not isinstance(found, Graph):
+        raise ConfigError(f"one fixed graph is needed here, found the sequence {found.name}; ask for one of its graphs"
+                          " with .at(round)")
+    return found
+
+
+def weight_rule(found: Graph) -> str:
+    """How the weights of a graph were made, in words, beside what the sources print (gossip:GM-2)."""
+    if found.exponents is not None:
+        return "given, entry by entry"
+    _, values = _split(found.name)
+    kind, plus = values.get("kind", "max"), int(values.get("plus", "1"))
+    whom = {"max": "larger degree", "sum": "sum of degrees", "laplacian": "largest degree of all"}[kind]
+    rule = f"1 / (1 + {whom})" if plus else f"1 / ({whom})"
+    matrix = f", that is I - L / {'(1 + d_max)' if plus else 'd_max'}" if kind == "laplacian" else ""
+    printed = "; the printed rule is plus=0" if plus else "; as printed"
+    return f"kind={kind}, plus={plus}: {rule}{matrix}{printed}"
 
 
 def _build(family: Family, options: Options) -> Graph | GraphSequence:

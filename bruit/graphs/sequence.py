@@ -145,19 +145,25 @@ class Butterfly(GraphSequence):
         return from_edges(self.n, edges, name=f"{self.name}@{t if self.relabel is not None else digit}", group=group)
 
 
-def static(graph: Graph) -> GraphSequence:
+def static(graph: Graph | str) -> GraphSequence:
     """The same graph in every round."""
+    from bruit.graphs.names import fixed_graph  # names sequences itself
+
+    graph = fixed_graph(graph)
     return Static(graph, graph.n, graph.name)
 
 
-def given(graphs: Sequence[Graph]) -> GraphSequence:
+def given(graphs: Sequence[Graph | str]) -> GraphSequence:
     """A list of graphs on the same peers, used one after the other, round and round."""
     if not graphs:
         raise ConfigError("a sequence of graphs needs at least one graph")
-    sizes = [graph.n for graph in graphs]
+    from bruit.graphs.names import fixed_graph  # names sequences itself
+
+    chosen = tuple(fixed_graph(graph) for graph in graphs)
+    sizes = [graph.n for graph in chosen]
     if len(set(sizes)) > 1:
         raise ConfigError(f"the graphs of a sequence must have the same peers, found sizes {sizes}")
-    return Given(tuple(graphs), sizes[0], "+".join(dict.fromkeys(graph.name for graph in graphs)))
+    return Given(chosen, sizes[0], "+".join(dict.fromkeys(graph.name for graph in chosen)))
 
 
 def fresh(family: Callable[[int], Graph], every: int = 1, seed: int = 0) -> GraphSequence:

@@ -12,16 +12,18 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.graphs.graph import Graph
+from bruit.graphs.names import fixed_graph
 
 DENSE = 512
 DENSE_MIXING = 3000
 
 
-def spectral_gap(graph: Graph) -> float:
+def spectral_gap(graph: Graph | str) -> float:
     """min (1 - |lambda|) over the eigenvalues of W except one eigenvalue 1 (gossip:GM-3).
 
     Zero when disconnected or periodic (decided on the structure, not on floats); 1 with a warning for one peer.
     """
+    graph = fixed_graph(graph)
     if graph.n == 1:
         warnings.warn("a single peer has no spectral gap; 1 is returned", stacklevel=2)
         return 1.0
@@ -38,11 +40,12 @@ def spectral_gap(graph: Graph) -> float:
     return min(max(0.0, 1 - max(abs(low), abs(second))), 1.0)
 
 
-def second_eigenvalue(graph: Graph) -> float:
+def second_eigenvalue(graph: Graph | str) -> float:
     """lambda_2, the largest eigenvalue of W but one (walk:F-5 uses 1 - lambda_2).
 
     1 when disconnected; 0 with a warning for one peer.
     """
+    graph = fixed_graph(graph)
     if graph.n == 1:
         warnings.warn("a single peer has no second eigenvalue; 0 is returned", stacklevel=2)
         return 0.0
@@ -53,13 +56,14 @@ def second_eigenvalue(graph: Graph) -> float:
     return _extreme(graph, "LA")
 
 
-def mixing_time(graph: Graph, iota: float = 0.25) -> float:
+def mixing_time(graph: Graph | str, iota: float = 0.25) -> float:
     """min t such that max over v of the total variation between row v of W^t and uniform is <= iota (gossip:GO-4).
 
     Infinite when periodic or disconnected. Distances within 1e-12 of iota count as reached.
     """
     if not 0 < iota < 1:
         raise ConfigError(f"the mixing time needs iota between 0 and 1, found {iota}")
+    graph = fixed_graph(graph)
     facts = graph.validity()
     if not (facts.irreducible and facts.aperiodic):
         return math.inf
@@ -78,12 +82,13 @@ def mixing_time(graph: Graph, iota: float = 0.25) -> float:
     return float(high)
 
 
-def diameter(graph: Graph) -> float:
+def diameter(graph: Graph | str) -> float:
     """The largest number of hops between two peers, exactly; infinite when disconnected.
 
     Bounds on every eccentricity from few searches (Takes, Kosters 2011): e(u) is at least max(d, e(v) - d) and at most
     e(v) + d with d = distance(u, v). Peers whose upper bound cannot beat the largest found are done with.
     """
+    graph = fixed_graph(graph)
     hops = graph.distances(0)
     if (hops < 0).any():
         return math.inf

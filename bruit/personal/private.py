@@ -68,7 +68,7 @@ class Plan:
 
 
 def private_descent(
-    algorithm: Personalized, graph: Graph, task: Personal, plan: Plan, *, smoothing: int = 10, seed: int = 0,
+    algorithm: Personalized, graph: Graph | str, task: Personal, plan: Plan, *, smoothing: int = 10, seed: int = 0,
     **options: Any,
 ) -> Run:
     """The last run of the phases; `smoothing`: units of time that warm models are propagated for."""

@@ -350,7 +350,9 @@ class Accountant:
             if status != "proven" or theorem.sharp(self.facts):
                 break
         if status != "proven" and not found:
-            raise PrivacyError("; ".join(refused) or f"no {status} formula is known for this algorithm")
+            name = self.facts.algorithm or "this algorithm"
+            raise PrivacyError("; ".join(refused) or f"no {status} formula is listed for runs of {name};"
+                               " `bruit list theorems` shows all there are")  # fmt: skip
         return found, tuple(refused)
 
     def theorem(self, status: Status = "proven") -> tuple[Theorem | None, tuple[Hypothesis, ...], tuple[str, ...]]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.doorway import begun, spoken
+from bruit.algorithms.doorway import begun, resumed, spoken
 from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Links, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
@@ -132,8 +132,9 @@ class PeerMachine(Machine):
         return take(self._say(Links.of_meetings(self.ids, np.array([partner]))).rows, ONE)
 
     def _start(self, last: bool) -> None:
-        earlier = self.seat.state
-        self.state = begun(self.seat.algorithm, self._home(0, last)) if earlier is None else earlier
+        earlier, home = self.seat.state, self._home(0, last)
+        algorithm = self.seat.algorithm
+        self.state = begun(algorithm, home) if earlier is None else resumed(algorithm, earlier, home)
         self.example = take(self._say(self._links).rows, ONE[:0])
 
     def receive(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:

@@ -16,6 +16,8 @@ with its own copy, unless it has meanwhile heard of a still higher epoch. Epochs
     always          one token per epoch; no hop of an epoch is left twice; who has heard of an epoch ends older tokens
     never two       if who is silent for GONE patiences is dead, and words reach the living in SETTLE patiences
     goes on         if of a holder and its predecessor one lives, and the living are connected
+    once            a word that comes again changes nothing: a token is visited once, an "ask" is granted once, and an
+                    "ask" of a token that has long gone on ("past" was said) gets no answer, since it had its "go"
 
 Where the second line fails (a partition, or a machine that slept), an older token may walk on among those who have not
 heard of the newer one; it ends where the two are known together. Whatever happens each visit is paid for by the one
@@ -70,6 +72,7 @@ class TokenPeer(PeerMachine):
         super().__init__(seat)
         self._epoch, self._last = 0, -1  # the highest known, and the number of the last visit
         self._custody: dict[int, Custody] = {}  # by number
+        self._gone_on: dict[int, int] = {}  # by holder: the highest number of a token of which it said "past"
         self._stopped: set[tuple[int, int]] = set()  # (number, former holder): taken back
         self._held: tuple[int, int] | None = None  # number and predecessor of the token waiting to be let go
         self._asking = -1  # the watch over that answer
@@ -187,6 +190,8 @@ class TokenPeer(PeerMachine):
     def _asked(self, now: float, sender: int, number: int) -> list[Effect]:
         if (number, sender) in self._stopped:
             return [Send(sender, Envelope("stop", number))]
+        if number <= self._gone_on.get(sender, -1):  # asked again by a copy that took long: it had its answer
+            return []
         custody = self._custody.get(number)
         if custody is None or custody.holder != sender:
             raise RemoteProtocolError(f"peer {sender} asks for a token of number {number} that it was never given")
@@ -218,6 +223,7 @@ class TokenPeer(PeerMachine):
         if envelope.kind == "still":
             return self._watch(now, custody)
         del self._custody[envelope.number]
+        self._gone_on[sender] = max(envelope.number, self._gone_on.get(sender, -1))
         return []
 
     # the ends of patience

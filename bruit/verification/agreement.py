@@ -24,7 +24,7 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import ConfigError, RemoteProtocolError
-from bruit.graphs import Graph, from_edges
+from bruit.graphs import Graph, fixed_graph, from_edges
 from bruit.verification.bit_proof import range_weights
 from bruit.verification.pedersen import LONGEST
 
@@ -133,9 +133,9 @@ class Agreement:
         return made
 
 
-def agree(keys: Iterable[bytes], graph: Graph, low: float, high: float, **more: Any) -> Agreement:
+def agree(keys: Iterable[bytes], graph: Graph | str, low: float, high: float, **more: Any) -> Agreement:
     """The agreement of peers with these raw Ed25519 public keys, neighbors as in the graph; `more` as in Agreement."""
-    edges = tuple(sorted((min(u, v), max(u, v)) for u, v in graph.edges().tolist()))
+    edges = tuple(sorted((min(u, v), max(u, v)) for u, v in fixed_graph(graph).edges().tolist()))
     return Agreement(tuple(key.hex() for key in keys), edges, float(low), float(high), **more)
 
 

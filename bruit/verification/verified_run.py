@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from bruit.arrays import Array
 from bruit.errors import ConfigError
-from bruit.graphs import Graph
+from bruit.graphs import Graph, fixed_graph
 from bruit.verification.agreement import Agreement, agree
 from bruit.verification.board_file import BoardFile
 from bruit.verification.organizer import Organizer
@@ -45,7 +45,7 @@ def signing_keys(count: int) -> tuple[list[bytes], list[Sign]]:
 
 
 def verified_run(
-    values: Array, graph: Graph, path: str | Path, low: float = 0.0, high: float = 1.0, *, levels: int = 8,
+    values: Array, graph: Graph | str, path: str | Path, low: float = 0.0, high: float = 1.0, *, levels: int = 8,
     noise_bits: int = 64, silent: Mapping[int, str] | None = None, meddle: Mapping[int, Meddle] | None = None,
     **more: Any,
 ) -> VerifiedRun:  # fmt: skip
@@ -54,6 +54,7 @@ def verified_run(
     `silent` names peers that fall silent from a kind of post on (`{3: "mask"}` drops out after its commitments),
     `meddle` changes what a cheater posts; `more` goes to the agreement (pair_sigma, title, partners ...).
     """
+    graph = fixed_graph(graph)
     rows = np.asarray(values, np.float64).reshape(graph.n, -1)
     public, signs = signing_keys(graph.n)
     settings = {"levels": levels, "noise_bits": noise_bits, "width": rows.shape[1], **more}

@@ -58,6 +58,19 @@ def test_gossip_admm_reaches_the_mean_without_a_server():
     assert np.allclose(result.estimates, task.value(np.arange(8)).mean(axis=0), atol=1e-3)
 
 
+@pytest.mark.parametrize("algorithm", [
+    br.ModelPropagation(schedule=br.Wakes(activations=7)), br.PairAveraging(br.Pairs(activations=7)),
+    br.Personalized(schedule=br.Wakes(activations=7)), br.Gosta(schedule=br.Pairs("edges", 7)),
+], ids=repr)  # fmt: skip
+def test_a_clock_that_rings_at_the_very_start_is_heard(algorithm):
+    """Whoever woke at time 0 had not heard its neighbors' first words yet, and its wake was dropped."""
+    for seed in range(8):
+        bulk, events = (br.run(algorithm, "er:6,q=0.5,seed=1", small_task(6), steps=4, seed=seed, evaluate_every=0,
+                               engine=engine) for engine in (br.Bulk(), br.Events()))  # fmt: skip
+        assert np.array_equal(bulk.trace.meetings.a, events.trace.meetings.a)
+        assert np.allclose(bulk.estimates, events.estimates)
+
+
 def test_dead_links_keep_the_mixing_doubly_stochastic():
     graph = grid(2, 4)
     faults = Faults(np.zeros(2, np.int64), np.array([0, 1]), np.array([1, 2]))
@@ -72,8 +85,8 @@ def test_chained_phases_share_states_and_ledger():
     noise = br.Gaussian(clip=2.0, sigma=1.0)
     first = br.run(br.GossipSGD(), graph, task, privacy=noise, steps=3, seed=1)
     second = br.run(br.GossipSGD(), graph, task, privacy=noise, steps=4, seed=2, after=first)
-    assert second.facts().data_lines().sum() == 8 * 3
-    assert len(second.ledger) == len(first.ledger) + 8 * 3 + 8 * 4  # and a dither for every message
+    assert second.facts().data_lines().sum() == 8 * 4  # every round has its gradient, the first one too
+    assert len(second.ledger) == len(first.ledger) + 8 * 4 + 8 * 5  # and a dither for every message
     assert second.epsilon() > first.epsilon()
     assert "went on from its hidden states" in second.epsilon(of=1, seen_by=0).why()
 
@@ -82,8 +95,8 @@ def test_chain_goes_on_and_levels_do_not_mix():
     task, graph = small_task(8), grid(2, 4)
     first = br.run(br.GossipSGD(), graph, task, privacy=br.Gaussian(clip=2.0, sigma=1.0), steps=3)
     second = br.chain(first, task, steps=2)
-    assert second.facts().data_lines().sum() == 8  # the last words of a phase carry no new gradient
-    assert len(second.ledger) == len(first.ledger) + 8 + 8 * 2  # and a dither for every message
+    assert second.facts().data_lines().sum() == 8 * 2
+    assert len(second.ledger) == len(first.ledger) + 8 * 2 + 8 * 3  # and a dither for every message
     assert not np.allclose(first.estimates, second.estimates)
     with pytest.raises(br.PrivacyError, match="different levels"):
         br.chain(first, task, steps=2, privacy=br.Gaussian(clip=2.0, sigma=1.0, level="record"))

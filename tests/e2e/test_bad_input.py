@@ -282,7 +282,7 @@ def test_unknown_names_are_named_with_their_line_and_the_nearest(bruit, mean, ol
     (["--algorithm", "averging"], "did you mean 'averaging'?"), (["--set", "rate"], "key=value"),
     (["--set", "algorithm.rate=1"], "no parameter 'rate'"), (["--set", "rate=1"], "--set algorithm.rate"),
     (["--matrix", "no/where.npy"], "there is no folder no"),
-    (["--algorithm", "gossip-sgd", "--published"], "no published formula"),
+    (["--algorithm", "renoised", "--published"], "no published formula"),
 ])  # fmt: skip
 def test_impossible_questions(bruit, tmp_path, words, found):
     refused(bruit("epsilon", "--graph", "ring:6", "--steps", 3, "--sigma", 1, *words), found)

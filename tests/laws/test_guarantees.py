@@ -23,11 +23,13 @@ from bruit.privacy.guarantee import REAL
 from bruit.privacy.network import published_admm, published_walk_complete
 from bruit.privacy.network.published import published_pairwise
 from bruit.privacy.network.published_descent import source_c4
+from bruit.privacy.network.published_meetings import source_6_4
 from bruit.privacy.network.published_private_graph import published_stranger_divergence
 from bruit.privacy.network.published_ring import published_shared_noise
 from bruit.privacy.network.published_walk import published_walk_guarantee
 from bruit.privacy.network.published_walk_sum import published_sum
 from bruit.privacy.network.ring import ring_losses
+from bruit.privacy.network.rows import meeting_loss
 from bruit.privacy.network.theorem import EXACT, Theorem
 from bruit.privacy.profile import GaussianProfile, MixtureProfile, RenyiProfile
 from docs import theorems
@@ -61,6 +63,7 @@ def test_the_cases_are_about_the_theorems_of_their_module(module):
     assert {about.status for about in stated} <= set(module.statuses)
 
 
+A, B = np.array([0, 1, 0]), np.array([1, 2, 1])
 # What is printed, and what is true: in the same units.
 REFUTED = {
     "published": lambda: (published_pairwise(path(3), 2)[2, 0], exact_losses(br.Averaging(), path(3), 2, (0,))[2]),
@@ -68,6 +71,7 @@ REFUTED = {
                                truths.centralized(5, 1, 0.5, 0.5, 0.0)[0]),
     "published_descent": lambda: (source_c4(path(6), 6, 3, 2, 0)[2], truths.reacting(
         matrices(path(6), 2), 3, (0,), 2, 1.0).mu ** 2),
+    "published_meetings": lambda: (source_6_4(3, A, B, 0)[2], meeting_loss(3, A, B, (0,)).loss[2]),
     "published_private_graph": lambda: (20 * published_stranger_divergence(2.0, 2.0, 12, 1, 2),
                                         math.log(0.9 + 0.1 * math.exp(5))),
     "published_ring": lambda: (3.0, np.nanmax(ring_losses(5, published_shared_noise(5, 3), 2))),

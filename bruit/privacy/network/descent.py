@@ -38,7 +38,7 @@ from bruit.privacy.network.theorem import IDEALLY, STANDING, Facts, Theorem
 LARGEST = 2**27
 """Most numbers in the linear forms of all peers."""
 
-CLIPPED = Hypothesis("gradients are clipped before the noise, and all peers start from the same public model", False)
+CLIPPED = Hypothesis("gradients are clipped before the noise, and the models that peers start from are public", False)
 FIXED = Hypothesis("the others' gradients do not depend on this peer's data", False)
 SQUARES = Hypothesis("every local loss is h/2 ||x - c||^2 with public h, and no gradient is clipped", False)
 BOUNDED = Hypothesis("the noise multiplier is sigma / (h Delta_c): the centers c are bounded, not the gradients", False)

@@ -28,8 +28,8 @@ from bruit.privacy.network.walk import RealizedWalk
 from bruit.tasks.task import Constants
 
 ZERO = {  # where 0 means something: nothing of it, or the peer of that number
-    "l1", "l2", "decay", "burn_in", "flush", "flat", "inner", "updates", "confidences", "server", "token", "first",
-    "activations", "tau", ("fed-avg", "ratio"), ("serverrounds", "ratio"), ("boosting", "coupling"),
+    "l1", "l2", "decay", "burn_in", "flush", "flat", "inner", "updates", "confidences", "server", "chosen", "token",
+    "first", "activations", "tau", ("fed-avg", "ratio"), ("serverrounds", "ratio"), ("boosting", "coupling"),
 }  # fmt: skip
 
 
@@ -134,3 +134,11 @@ def test_a_linear_loss_may_take_any_step():
     run = rehearse(br.WalkSGD(rate=50.0), complete(4), br.Gaussian(clip=0.5, sigma=4.0), 6)
     run.constants = Constants(0.5, 0.0, 0.0, "declared")
     assert RealizedWalk(50.0).check(run.facts())[0].checked
+
+
+def test_lists_of_lists_are_asked_to_the_bottom():
+    made = dataclasses.make_dataclass("Made", ["x"])
+    whole(made(((0, 1), (2,), ())), "x")
+    for value, place in ((((0, 1), (2, -1)), r"1\]\[1"), (((0, None),), r"0\]\[1"), ((None,), "0")):
+        with pytest.raises(ConfigError, match=rf"found x\[{place}\] = "):
+            whole(made(value), "x")

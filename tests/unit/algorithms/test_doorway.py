@@ -202,7 +202,7 @@ class StraightAhead(AroundTheDoor):
 def test_a_home_has_no_task_and_who_reaches_around_is_found():
     with pytest.raises(AttributeError, match="a home has no 'task': data, dice and ledger stay behind the door"):
         br.run(StraightAhead(), "ring:6", small_task(6), privacy=NOISE, steps=2)
-    with pytest.raises(ConformanceError, match=r"past the door: what peer \d told peer \d at 0 changes with"):
+    with pytest.raises(ConformanceError, match=r"past the door: what peer \d told peer \d at step 0 changes with"):
         check_data_only_through_the_door(AroundTheDoor(), br.graphs.ring(6), small_task(6), 3)
     with pytest.raises(ConformanceError, match="past the door"):
         check_algorithm(AroundTheDoor())

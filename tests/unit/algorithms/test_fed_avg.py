@@ -145,3 +145,64 @@ def test_noise_for_one_record_of_a_whole_gradient_is_refused_elsewhere(algorithm
     noise = gradient_noise(task).calibrate(1.0, 1e-6, 5)
     with pytest.raises(PrivacyError, match=f"clips nothing, and says nothing of .*{found}"):
         br.run(algorithm, "star:4", task, privacy=noise, steps=2, evaluate_every=0)
+
+
+TURNS = ((0, 1), (2, 3, 4), (5,), (1, 2))
+
+
+def participants(run):
+    """Who released in each iteration, read off the ledger."""
+    data = run.ledger.is_data()[run.ledger.column("event")]
+    clock, peer = run.ledger.column("clock")[data], run.ledger.column("peer")[data]
+    return tuple(tuple(sorted(peer[clock == number].tolist())) for number in np.unique(clock))
+
+
+@pytest.mark.parametrize("engine", [br.Bulk(), br.Events()], ids=["bulk", "events"])
+def test_participants_may_be_given(engine):
+    task, algorithm = Mean.normal(6, 2), br.FedAvg(rate=0.5, chosen=TURNS)
+    run = br.run(algorithm, star(6), task, steps=9, privacy=NOISE, engine=engine, evaluate_every=0)
+    assert participants(run) == TURNS
+    quiet = br.run(algorithm, star(6), task, steps=9, engine=engine, evaluate_every=0)
+    x = np.zeros(2)
+    for peers in TURNS:
+        x = x - 0.5 * task.gradient(np.array(peers), np.tile(x, (len(peers), 1))).mean(axis=0)
+    np.testing.assert_allclose(quiet.estimates, np.tile(x, (6, 1)), atol=1e-12)
+
+
+def test_given_participants_hide_each_other_in_their_own_iterations_only():
+    run = br.run(br.FedAvg(chosen=TURNS), star(6), Mean.normal(6, 2), steps=9, privacy=NOISE, evaluate_every=0)
+    # perso:FL-2: 1 / (participants that do not look on) an iteration, in the view of peer 3; peer 5 was alone once.
+    losses = [run.guarantee(of=peer, seen_by=3).loss for peer in (0, 1, 2, 4, 5)]
+    assert losses == pytest.approx([1 / 2, 1 / 2 + 1 / 2, 1 / 2 + 1 / 2, 1 / 2, 1.0])
+    assert run.guarantee(of=5, seen_by=0).loss == pytest.approx(1.0)
+
+
+def test_given_participants_conform_and_survive_their_description():
+    algorithm = br.FedAvg(chosen=TURNS)
+    check_algorithm(algorithm, star(6))
+    assert algorithm_from(algorithm.describe()) == algorithm
+    assert algorithm_from({"name": "fed-avg", "chosen": [[0, 1], [2]]}) == br.FedAvg(chosen=((0, 1), (2,)))
+
+
+def test_given_participants_go_on_in_the_next_phase():
+    task = Mean.normal(6, 2)
+    first = br.run(br.FedAvg(chosen=TURNS), star(6), task, steps=4, evaluate_every=0)
+    second = br.chain(first, task, steps=4, evaluate_every=0)
+    whole = br.run(br.FedAvg(chosen=TURNS), star(6), task, steps=8, evaluate_every=0)
+    np.testing.assert_allclose(second.estimates, whole.estimates, atol=1e-12)
+    with pytest.raises(br.ConfigError, match="4 iterations, and this is number 4; name those of all phases"):
+        br.chain(second, task, steps=2, evaluate_every=0)
+
+
+@pytest.mark.parametrize(("make", "word"), [
+    (lambda: br.FedAvg(chosen=((0,), ())), "names nobody for iteration 1"),
+    (lambda: br.FedAvg(chosen=((0, 0),)), "names a peer twice for iteration 0"),
+    (lambda: br.FedAvg(chosen=((0,),), participants=2), "drawn or chosen, not both"),
+    (lambda: br.FedAvg(chosen=((0,),), ratio=2.0), "leave participants, chosen and shares out"),
+    (lambda: br.FedAvg(chosen=((0, 9),)).prepare(star(6), 3), "names peer 9 for iteration 0"),
+    (lambda: br.FedAvg(chosen=((0, 3),), server=1).prepare(star(6), 3), "names peer 3 for iteration 0"),
+    (lambda: br.FedAvg(chosen=((0,),)).prepare(star(6), 6), "of 1 iterations, and 6 rounds are 3"),
+])  # fmt: skip
+def test_bad_lists_of_participants(make, word):
+    with pytest.raises(br.ConfigError, match=word):
+        make()

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 import bruit.graphs as graphs
 from bruit.errors import ConfigError
+from bruit.graphs.names import weight_rule
 
 
 def dense(graph: graphs.Graph) -> np.ndarray:
@@ -248,3 +249,53 @@ def test_without_edges_moves_the_weight_to_both_ends_exactly():
     assert matrix[0, 1] == 0
     assert broken.fraction(0, 0) == Fraction(2, 3)
     assert broken.fraction(2, 2) == Fraction(1, 3)
+
+
+def test_networkx_nodes_that_are_numbers_stay_who_they_are() -> None:
+    """barbell_graph(4, 1) lists its bridge, node 4, last: it was peer 8, in silence."""
+    plain = nx.barbell_graph(4, 1)
+    assert list(plain) != sorted(plain)
+    graph = graphs.from_networkx(plain)
+    assert graph.labels is None
+    assert graph.degrees.tolist() == [plain.degree[node] for node in range(9)]
+    assert {tuple(edge) for edge in graph.edges().tolist()} == {tuple(sorted(edge)) for edge in plain.edges}
+    assert graph.degrees[4] == 2
+
+
+@pytest.mark.parametrize("plain", [
+    nx.barbell_graph(3, 2), nx.lollipop_graph(3, 4), nx.random_regular_graph(3, 10, seed=1), nx.ladder_graph(5),
+    nx.Graph([(3, 1), (0, 2), (2, 1)]), nx.Graph([(np.int64(1), np.int64(0))]),
+], ids=lambda plain: f"{plain}")  # fmt: skip
+def test_numbered_graphs_come_back_from_networkx_unchanged(plain: nx.Graph) -> None:
+    graph = graphs.from_networkx(plain)
+    assert graph.labels is None
+    assert {tuple(edge) for edge in graph.edges().tolist()} == {tuple(sorted(map(int, e))) for e in plain.edges}
+
+
+def test_other_numbers_are_sorted_and_names_stay_in_order() -> None:
+    graph = graphs.from_networkx(nx.Graph([(30, 7), (7, 100)]))
+    assert graph.labels == ("7", "30", "100")
+    assert graph.edges().tolist() == [[0, 1], [0, 2]]
+    assert graphs.from_networkx(nx.Graph([("zoe", "ann")])).labels == ("zoe", "ann")
+    assert graphs.from_networkx(nx.Graph([(True, "x")])).labels == ("True", "x")
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("karate,kind=laplacian,plus=0", "kind=laplacian, plus=0: 1 / (largest degree of all), that is I - L / d_max;"
+                                     " as printed"),
+    ("karate,kind=laplacian", "kind=laplacian, plus=1: 1 / (1 + largest degree of all), that is I - L / (1 + d_max);"
+                              " the printed rule is plus=0"),
+    ("ring:5", "kind=max, plus=1: 1 / (1 + larger degree); the printed rule is plus=0"),
+    ("ring:5,kind=sum,plus=0", "kind=sum, plus=0: 1 / (sum of degrees); as printed"),
+])  # fmt: skip
+def test_a_graph_says_by_which_rule_it_was_weighted(name: str, words: str) -> None:
+    assert weight_rule(graphs.fixed_graph(name)) == words
+    assert weight_rule(graphs.from_matrix([[0.5, 0.5], [0.5, 0.5]])) == "given, entry by entry"
+
+
+def test_the_rule_said_is_the_rule_used() -> None:
+    """I - L / d_max is what the sources print; the default adds one to the degree."""
+    L = nx.laplacian_matrix(nx.karate_club_graph(), weight=None).toarray()
+    for plus in (0, 1):
+        W = graphs.fixed_graph(f"karate,kind=laplacian,plus={plus}")
+        np.testing.assert_allclose(dense(W), np.eye(34) - L / (plus + 17), atol=1e-15)

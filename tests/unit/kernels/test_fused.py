@@ -133,8 +133,10 @@ def test_walk_goes_on_after_another_phase():
     runs = []
     for engine in (br.Bulk(), FUSED):
         first = br.run(br.WalkSGD(), seed=1, **options)
-        runs.append(br.run(br.WalkSGD(), seed=2, after=first, engine=engine, **options))
+        runs.append(br.run(br.WalkSGD(), seed=2, after=first, carry="model", engine=engine, **options))
     compare(*runs)
+    with pytest.raises(br.ConfigError, match="a fused path starts anew"):
+        br.run(br.WalkSGD(), seed=2, after=first, engine=FUSED, **options)
 
 
 def test_long_walk_crosses_chunks(monkeypatch):

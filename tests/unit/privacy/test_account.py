@@ -1,17 +1,24 @@
 """The accountant: which theorem, why not another, and what is refused."""
 
+import importlib
+import pkgutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import bruit as br
+import bruit.privacy.network as folder
+from bruit.algorithms.algorithm import catalog
 from bruit.errors import PrivacyError
 from bruit.experiment import rehearse
 from bruit.graphs import butterfly, complete, from_edges, path, ring, star
+from bruit.listing import listing
 from bruit.personal import bounded_records, model_noise
 from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.privacy.network.theorem import Theorem
 from bruit.testing import small_task
+from bruit.trace import Meetings, Trace
 
 NOISE = br.Gaussian(clip=0.5, sigma=2.0)  # sensitivity 1, so the noise multiplier is 2
 
@@ -90,12 +97,14 @@ def test_chained_phases_are_accounted_by_the_whole_ledger():
     first = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=3, seed=1)
     second = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=first)
     assert first.guarantee(of=7, seen_by=0).loss == pytest.approx(0.25)
-    assert second.guarantee(of=7, seen_by=0).loss == pytest.approx(0.5)  # every round ends in exact consensus
+    assert second.guarantee(of=7, seen_by=0).loss == pytest.approx(0.75)  # three rounds, all end in exact consensus
     cut = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=5, seed=1)
-    after = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=cut)
+    with pytest.raises(br.ConfigError, match="stopped after 5 rounds, in the middle of the 3 exchanges"):
+        br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=cut)
+    after = br.run(br.GossipSGD(mixing=3), graph, task, privacy=NOISE, steps=6, seed=2, after=cut, carry="model")
     assert cut.guarantee(of=7, seen_by=0).loss == pytest.approx(0.25)  # two exchanges do not bring peer 7 to peer 0
     assert cut.guarantee(of=2, seen_by=0).loss == pytest.approx(1.0)  # one half of a release in each round
-    assert after.guarantee(of=7, seen_by=0).loss == pytest.approx(2.25)  # continued: both are charged 1
+    assert after.guarantee(of=7, seen_by=0).loss == pytest.approx(2.5)  # continued: both are charged 1, then two more
 
 
 def test_hidden_states_handed_on_are_charged_as_seen():
@@ -181,8 +190,8 @@ def test_published_is_on_request_only_and_says_so():
     assert [g.loss for g in found] == pytest.approx([1.7246377, 0.50724638, 0.043478261, 0])
     assert all(g.status == "published" and "not a guarantee" in g.notes[0] for g in found)
     assert run.summary(status="published").status == "published"
-    with pytest.raises(PrivacyError, match="no published formula"):
-        rehearse(br.PairAveraging(), ring(6), NOISE, 3).epsilon(of=1, seen_by=0, status="published")
+    with pytest.raises(PrivacyError, match="no published formula is listed for runs of renoised"):
+        rehearse(br.Renoised(), ring(6), NOISE, 3).epsilon(of=1, seen_by=0, status="published")
     with pytest.raises(PrivacyError, match="one Gaussian mechanism"):
         averaging(noise=br.Laplace(clip=1.0, scale=2.0)).epsilon(of=1, seen_by=0, status="published")
 
@@ -255,3 +264,39 @@ def test_the_weakest_status_wins():
     one = Guarantee("a claim", "none", "proven", "user", "peer 1", "peer 0", (), gaussian(1.0, 2.0))
     for strong, weak in combinations(STATUSES, 2):
         assert together([replace(one, status=weak), replace(one, status=strong)]).status == weak
+
+
+def test_printed_formulas_of_gossip_sgd_and_pair_averaging_are_listed():
+    """Both were written down and asked by nobody."""
+    # gossip:MUF-9 source_C4 on path(6), v = 0, T = 3, K = 2.
+    run = rehearse(br.GossipSGD(mixing=2), path(6), NOISE, 6)
+    found = [run.guarantee(of=u, seen_by=0, status="published").loss for u in range(1, 6)]
+    assert found == pytest.approx([6.0990198, 2.0866229, 0.31340123, 0.036822686, 0.0032478944])
+    met = Trace(3, 3, Meetings(np.arange(3.0), np.array([0, 1, 0]), np.array([1, 2, 1])))
+    pairs = br.run(br.PairAveraging(), path(3), small_task(3), privacy=NOISE, steps=3, given=met, evaluate_every=0)
+    printed = pairs.guarantee(of=2, seen_by=0, status="published")
+    assert printed.loss == pytest.approx(2 / 3)
+    assert pairs.guarantee(of=2, seen_by=0).loss == pytest.approx(1.0)  # proven: what was printed is no bound
+    assert printed.status == "published"
+    assert "not a guarantee" in printed.notes[0]
+    assert pairs.losses("published")[2, 0] == pytest.approx(2 / 3)
+
+
+def test_the_list_of_theorems_has_all_that_algorithms_name():
+    found = listing("theorems")
+    for name, kind in catalog().items():
+        for theorem in kind().guarantees():
+            assert theorem.title in found[f"{name} {type(theorem).__name__}"]
+    assert found["gossip-sgd PublishedDescent"].startswith("published: ")
+    assert found["pair-averaging PublishedMeetings"].startswith("published: ")
+    assert "published_walk_guarantee" in found["published_walk"]
+
+
+def test_every_theorem_of_the_folder_is_named_by_an_algorithm():
+    """A class that no algorithm lists is never asked: the defect of PublishedDescent."""
+    for module in pkgutil.iter_modules(folder.__path__):
+        importlib.import_module(f"{folder.__name__}.{module.name}")
+    cases = [kind() for kind in catalog().values()] + [br.FederatedADMM(noise="server")]
+    named = {type(theorem) for one in cases for theorem in one.guarantees()}
+    own = {kind for kind in Theorem.__subclasses__() if kind.__module__.startswith("bruit.")}
+    assert {kind.__name__ for kind in own - named} == set()
