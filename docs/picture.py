@@ -27,17 +27,17 @@ STYLE = """
   text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #444b55 }
   .title { font-size: 16px; font-weight: 600; fill: #15181d }
   .grid { stroke: #e6e8ec } .unit { stroke: #8a929e; stroke-dasharray: 5 4 }
-  .exact, .published { fill: none; stroke-width: 2.5 } .exact { stroke: #c2410c } .published { stroke: #2563a8 }
-  .dot-exact { fill: #c2410c; fill-opacity: .4 } .dot-published { fill: #2563a8; fill-opacity: .4 }
-  .say-exact { fill: #c2410c; font-weight: 600 } .say-published { fill: #2563a8; font-weight: 600 }
+  .exact, .published { fill: none; stroke-width: 2.5 } .exact { stroke: #b34300 } .published { stroke: #00695f }
+  .dot-exact { fill: #b34300; fill-opacity: .4 } .dot-published { fill: #00695f; fill-opacity: .4 }
+  .say-exact { fill: #b34300; font-weight: 600 } .say-published { fill: #00695f; font-weight: 600 }
   .gap { stroke: #15181d; stroke-width: 1.3; fill: none } .say-gap { fill: #15181d; font-weight: 600 }
   @media (prefers-color-scheme: dark) {
-    .card { fill: #14171c; stroke: #2c313a }
+    .card { fill: #111618; stroke: #2c313a }
     text { fill: #aeb6c2 } .title, .say-gap { fill: #f0f2f5 } .gap { stroke: #f0f2f5 }
     .grid { stroke: #262b33 } .unit { stroke: #7b8494 }
-    .exact { stroke: #fb8b4f } .published { stroke: #6cb0f5 }
+    .exact { stroke: #ff9e57 } .published { stroke: #5cd3c2 }
     .dot-exact, .dot-published { fill-opacity: .6 }
-    .dot-exact, .say-exact { fill: #fb8b4f } .dot-published, .say-published { fill: #6cb0f5 }
+    .dot-exact, .say-exact { fill: #ff9e57 } .dot-published, .say-published { fill: #5cd3c2 }
   }
 """
 

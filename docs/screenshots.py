@@ -1,4 +1,4 @@
-"""Takes images/live-page.png and images/what-if.png from the pages themselves: `python -m docs.screenshots`.
+"""Takes the images of report, live page and what-if from the pages themselves: `python -m docs.screenshots`.
 
 Needs the extra `ui`, Playwright and a Chromium: the one on the path, or the one that BRUIT_CHROMIUM names.
 """
@@ -70,6 +70,15 @@ def what_if(page: Any, address: str) -> None:
     page.screenshot(path=FOLDER / "what-if.png")
 
 
+def report(page: Any, folder: str) -> None:
+    """The top of a report."""
+    run, written = Path(folder) / "first.run", Path(folder) / "report.html"
+    for words in (["run", "breast-cancer", "--quiet", "--out", str(run)], ["show", str(run), "--html", str(written)]):
+        subprocess.run([sys.executable, "-m", "bruit", *words], check=True, stdout=subprocess.DEVNULL)
+    page.goto(written.as_uri())
+    page.screenshot(path=FOLDER / "report.png")
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
@@ -83,11 +92,13 @@ def main() -> None:
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
             live(page, address)
             what_if(page, address)
+            with tempfile.TemporaryDirectory() as folder:
+                report(page, folder)
             browser.close()
         finally:
             server.terminate()
             server.wait()
-    for name in ("live-page.png", "what-if.png"):
+    for name in ("live-page.png", "what-if.png", "report.png"):
         size = (FOLDER / name).stat().st_size
         if size > LARGEST:
             raise SystemExit(f"{name} has {size} bytes, more than {LARGEST}")

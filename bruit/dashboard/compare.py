@@ -149,8 +149,8 @@ def compare(found: Sequence[Configuration]) -> Markup:
                      " same.")  # fmt: skip
     swatches = [join([tag("span", class_=f"swatch wide-swatch b{k % COLORS + 1}", aria_hidden="true"), one.name])
                 for k, one in enumerate(found)]  # fmt: skip
-    rows = [(name, *(one.value(score) for score in scores), *(one.value(key) for key in AGAINST), _known(one.delta), one.status,
-             max((len(values) for values in one.numbers.values()), default=0), one.about)
+    rows = [(name, *(one.value(score) for score in scores), *(one.value(key) for key in AGAINST), _known(one.delta),
+             one.status, max((len(values) for values in one.numbers.values()), default=0), one.about)
             for name, one in zip(swatches, found, strict=True)]  # fmt: skip
     names = ("configuration", *scores, *(f"epsilon, {text}" for text in AGAINST.values()), "delta", "status", "seeds",
              "what")  # fmt: skip

@@ -74,6 +74,8 @@ def _title(story: Story) -> str:
         return f"{100 * blind / len(found):.0f}% of all pairs learned nothing about each other"
     if story.worst is None or not len(found):
         return "Who talked to whom"
+    if found.min() == found.max():
+        return "Everybody could have learned as much about anybody"
     of, seen_by = story.worst
     return f"{story.label(seen_by).capitalize()} could have learned most, about {story.label(of)}"
 

@@ -42,19 +42,20 @@ def model(story: Story) -> Markup:
                  "It was computed without noise: no epsilon covers it.")  # fmt: skip
     drawn = _bars([names[k] for k in shown], middle[shown], low[shown], high[shown])
     rows = [(names[k], float(middle[k]), float(low[k]), float(high[k])) for k in range(min(len(middle), 400))]
-    figure = found_figure(_finding(names, middle, low, high), drawn, " ".join(words), story.source)
+    verb = "is largest" if story.run.task.get("task") == "Mean" else "weighs most"
+    figure = found_figure(_finding(names, middle, low, high, verb), drawn, " ".join(words), story.source)
     table = numbers_behind(("number", whose, "least", "largest"), rows, "the model")
     return section("model", title, figure, table, half=True)
 
 
-def _finding(names: list[str], middle: Array, low: Array, high: Array) -> str:
+def _finding(names: list[str], middle: Array, low: Array, high: Array, verb: str) -> str:
     largest = int(np.abs(middle).argmax())
     apart = float((high - low).max())
     agree = "all peers agree" if apart <= 1e-3 * max(float(np.abs(middle).max()), 1e-12) else (
         f"peers differ by up to {number(apart)}")  # fmt: skip
     if len(middle) == 1:
         return f"The result is {number(float(middle[0]))}; {agree}"
-    return f"{names[largest][:1].upper()}{names[largest][1:]} weighs most ({number(float(middle[largest]))}); {agree}"
+    return f"{names[largest][:1].upper()}{names[largest][1:]} {verb} ({number(float(middle[largest]))}); {agree}"
 
 
 def names_of(story: Story, count: int) -> tuple[list[str], bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -75,13 +76,22 @@ def _tiles(story: Story) -> Markup:
                   if key in run.references]  # fmt: skip
         beside_it = f" ({', '.join(beside)})" if beside else ""
         shown.append((number(run.metrics.last(story.metric)), f"{story.metric} at the end, together{beside_it}"))
-    shown += [(number(summary.epsilons[0]), f"epsilon, worst pair: one peer about another ({story.terms})"),
-              (number(summary.epsilons[1]), f"epsilon, typical pair: the median ({story.terms})"),
-              (number(summary.local_epsilon), f"epsilon, local DP alone: against whoever sees it all ({story.terms})"),
-              (tag("em", summary.status, class_=f"badge {summary.status}"), MEANING[summary.status])]  # fmt: skip
+    if run.privacy is None and math.isinf(summary.local_epsilon):
+        shown.append((number(math.inf), "epsilon: no noise was added, so what was sent can be read by whoever got it"))
+    else:
+        shown += _epsilons(story)
     tiles = [tag("li", tag("strong", value), " ", tag("span", text), class_="first" if k == 0 else None)
              for k, (value, text) in enumerate(shown)]  # fmt: skip
     return tag("ul", *tiles, class_="tiles")
+
+
+def _epsilons(story: Story) -> list[tuple[object, str]]:
+    """Worst pair, typical pair, local DP, and what the numbers are worth."""
+    summary = story.summary
+    return [(number(summary.epsilons[0]), f"epsilon, worst pair: one peer about another ({story.terms})"),
+            (number(summary.epsilons[1]), f"epsilon, typical pair: the median ({story.terms})"),
+            (number(summary.local_epsilon), f"epsilon, local DP alone: against whoever sees it all ({story.terms})"),
+            (tag("em", summary.status, class_=f"badge {summary.status}"), MEANING[summary.status])]  # fmt: skip
 
 
 LINKS = {

@@ -373,7 +373,7 @@ def test_observers_by_keyboard_and_mouse(browser, address):
     page = visit(browser, address, "what-if")
     ready(page)
     page.focus("#map")
-    for key in ("Home", "ArrowDown", "Enter"):
+    for key in ("Home", "ArrowDown", "Enter"):  # peer 0 is a corner of the torus
         page.keyboard.press(key)
     until(page, "() => document.getElementById('sentence').textContent.includes('these 2 peers together')")
     assert page.inner_text("#colluders-told") == "2"

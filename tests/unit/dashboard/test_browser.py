@@ -100,7 +100,8 @@ OUTSIDE = """() => {
   }
   return out;
 }"""
-AXES = """() => Array.from(document.querySelectorAll("svg.chart, svg.stages")).filter((svg) => svg.getBoundingClientRect().width)
+AXES = """() => Array.from(document.querySelectorAll("svg.chart, svg.stages"))
+  .filter((svg) => svg.getBoundingClientRect().width)
   .map((svg) => Array.from(svg.querySelectorAll(".title")).map((text) => text.textContent))"""
 
 

@@ -70,6 +70,9 @@ def test_the_price_says_all_that_belongs_to_it(run):
     assert f"epsilon = {run.summary(1e-5).epsilons[0]:.4g} at delta = 1e-05, user level, replace" in said
     bare = br.run(br.Averaging(), ring(6), small_task(6), steps=4, seed=2)
     assert "Nothing limits" in price(tell(bare))
+    (tiles,) = [one for one in Page(render(bare)).all("ul") if one.attributes.get("class") == "tiles"]
+    assert "no noise was added" in tiles.text
+    assert "proven" not in tiles.text
 
 
 def test_units_are_explained(run):
