@@ -1,22 +1,32 @@
 # make run: set up and do the main job.  make test: set up and run the tests.  make bench: measure.
 PYTHON ?= python3
 VENV := .venv
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 # compiled files are kept: tests start hundreds of processes
 
 .PHONY: run test fast lint bench browser clean
 
+# pip names some fifty packages; of these the ones bruit asks for are told, and errors as they are.
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable
+TOLD = awk '/^(Collecting|Processing) .*\(from bruit/ { sub(/ \(from bruit.*/, ""); sub(/.*[ \/]/, ""); print "  " $$0; fflush() } \
+  /^Installing collected packages/ { print "  unpacking " NF - 3 " packages"; fflush() }'
+
 $(VENV)/run: pyproject.toml
+	@echo "installing bruit and what it needs into $(VENV): once, about a minute"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . && touch $@
+	@$(INSTALL) '.[ui]' | $(TOLD) && touch $@
 
 $(VENV)/dev: pyproject.toml
+	@echo "installing bruit and its tools into $(VENV): once, a few minutes"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' && touch $@
+	@$(INSTALL) '.[dev]' | $(TOLD) && touch $@
 
 run: $(VENV)/run
 	@$(BIN)/bruit run breast-cancer
+	@command -v bruit >/dev/null || printf '\nto call it by its name in this shell:\n  . $(BIN)/activate\n'
 
 # A browser for the tests of the pages; without one, and without the right to install it, they are skipped and say so.
 browser:

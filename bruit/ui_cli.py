@@ -52,7 +52,8 @@ def make_server(folder: Path, site: Path | None, token: str | None, near: bool) 
 
         from bruit.ui.app import LOOPBACK, create_app
     except ImportError as error:
-        raise ConfigError(f"the live page needs {error.name or 'more packages'}; pip install 'bruit[ui]'") from None
+        raise ConfigError(f"the live page needs {error.name or 'more packages'}: pip install 'bruit[ui]', or from its"
+                          " folder pip install '.[ui]'") from None  # fmt: skip
     app = create_app(folder, site, token, LOOPBACK if near else ())
     settings = uvicorn.Config(app, log_level="critical", access_log=False, server_header=False,
                               timeout_graceful_shutdown=GRACE)  # fmt: skip

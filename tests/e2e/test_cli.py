@@ -313,7 +313,7 @@ def test_a_sweep_takes_set_too(bruit, mean):
 
 
 def test_epsilon_of_a_folder_refuses_the_options_of_a_protocol(bruit, saved):
-    for words in (("--dim", 3), ("--sensitivity", 2), ("--smoothness", 1), ("--algorithm", "gossip-sgd"), ("--seed", 4)):
+    for words in (("--dim", 3), ("--sensitivity", 2), ("--smoothness", 1), ("--algorithm", "renoised"), ("--seed", 4)):
         said = bruit("epsilon", saved, *words)
         assert said.code == 2, words
         assert "name either a run folder or a protocol" in said.err

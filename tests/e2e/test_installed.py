@@ -85,7 +85,7 @@ def installed(wheel: Path, version: str, folder: Path, extras: str = "", constra
     called(python, "-m", "venv", "--without-pip", folder / "env", cwd=folder)
     (folder / "constraints.txt").write_text(constraints)
     made = called(
-        sys.executable, "-m", "pip", "--python", folder / "env", "install", "--quiet", "--disable-pip-version-check",
+        sys.executable, "-m", "pip", "--python", folder / "env", "install", "--quiet", "--no-compile",
         "-c", folder / "constraints.txt", f"{wheel}{extras}", cwd=folder,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr

