@@ -26,7 +26,7 @@ from bruit.tasks.task import Constants, Manifest, Sensitivities, Task
 
 @dataclass(frozen=True, eq=False)
 class Personal(Task):
-    """A model for each peer: a linear task, with a regularizer and own test records for each (training ones if None)."""
+    """A model for each peer: a linear task, and a regularizer and own test records for each (training ones if None)."""
 
     shared: LinearTask
     ridge: Array  # (n,)
