@@ -17,6 +17,7 @@ from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
 
+SIMULATED = ("statistic", "pairwise", "personal", "boosted")  # kinds of tasks that are dealt by whoever simulates
 PAIRS = ("statistic", "pairwise")  # kinds of tasks that ask about pairs of points
 
 
@@ -49,6 +50,15 @@ def refuse_for_real_peers(algorithm: Algorithm[Any], mechanism: Mechanism | None
         raise ConfigError(
             "ideal arithmetic is true of real numbers only, and real peers send rounded ones, whose last bits may tell"
             ' what the noise hides; use arithmetic = "grid", or simulate'
+        )
+
+
+def refuse_task_for_real_peers(kind: str) -> None:
+    """Refuse tasks whose records no participant can prepare alone, before a folder is made."""
+    if kind in SIMULATED:
+        raise ConfigError(
+            f"a {kind} task is for simulations: participants hold records of mean, histogram, ridge, logistic and"
+            " softmax tasks; personalized and model-propagation give everybody a model of their own on those too"
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from bruit.build import build, protocol
 from bruit.config import from_dict, read
 from bruit.engines.network import free_ports
-from bruit.entrance import refuse_for_real_peers
+from bruit.entrance import refuse_for_real_peers, refuse_task_for_real_peers
 from bruit.errors import ConfigError
 from bruit.network.address_book import AddressBook, Entry
 from bruit.network.identity import Identity
@@ -40,6 +40,7 @@ def found(experiment: str, peers: int, graph: str | None, folder: Path, host: st
     text = _with(text, said)
     content = tomllib.loads(text)
     file = from_dict(content, text, experiment)
+    refuse_task_for_real_peers(file.task.kind)
     refuse_for_real_peers(protocol(file, text).algorithm, None)  # as every peer will build it
     built = build(file, text)
     refuse_for_real_peers(built.algorithm, built.privacy)

@@ -20,6 +20,7 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.config import TaskSection
+from bruit.entrance import refuse_task_for_real_peers
 from bruit.errors import ConfigError
 from bruit.tasks.choice import refuse_ids, select
 from bruit.tasks.columns import Columns, nearest, numbers, read_csv
@@ -66,10 +67,7 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     """
     check_place(out)
     kind = agreement.task.kind
-    if kind in ("personal", "boosted", "statistic", "pairwise"):
-        raise ConfigError(f"a {kind} task is for simulations: participants prepare records for mean, ridge, logistic"
-                          " and softmax tasks; personalized and model-propagation give everybody a model of their own"
-                          " on those too")  # fmt: skip
+    refuse_task_for_real_peers(kind)
     if agreement.task.components is not None:
         raise ConfigError("the experiment asks for components, a projection that only a whole data set defines; leave "
                           "`components` out of it, or make the columns of the projection yourself")  # fmt: skip

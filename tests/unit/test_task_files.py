@@ -15,6 +15,7 @@ from bruit.errors import BruitError, ConfigError
 from bruit.listing import listing
 from bruit.replaying import replay
 from bruit.result import load
+from bruit.sites.founding import found
 from bruit.task_files import KEYS
 from bruit.tasks import Boosted, Logistic, Personal, Ridge, Softmax
 from bruit.tasks.public import Agreed
@@ -207,3 +208,13 @@ def test_runs_of_such_files_are_saved_shown_and_replayed(kind, algorithm, tmp_pa
     assert again.algorithm.confidences == run.algorithm.confidences
     replay(again)  # raises when the two disagree
     assert report.data_notes(again) == report.data_notes(run)
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), [("personal", "personalized"), ("boosted", "boosting"),
+                                                 ("statistic", "gosta"), ("pairwise", "dual-averaging")])
+def test_no_folder_is_begun_for_tasks_that_are_simulated_only(kind, algorithm, tmp_path):
+    """`network init` wrote the first folder, and then found that it could not deal such a task."""
+    (tmp_path / "file.toml").write_text(text_of(kind, algorithm))
+    with pytest.raises(ConfigError, match=f"a {kind} task is for simulations"):
+        found(str(tmp_path / "file.toml"), 4, None, tmp_path / "net")
+    assert not (tmp_path / "net").exists()
