@@ -22,6 +22,7 @@ from bruit.mechanisms import Mechanism
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.ledger import Budget
 
+SIMULATED = ("statistic", "pairwise", "personal", "boosted")  # kinds of tasks that are dealt by whoever simulates
 PAIRS = ("statistic", "pairwise")  # kinds of tasks that ask about pairs of points
 
 
@@ -83,6 +84,15 @@ def check_budget(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps:
     if one > budget.epsilon * (1 + 1e-12):
         raise ConfigError(f"{limit} allows no release at all, since a single one costs epsilon {one:.4g}: this peer"
                           " would add noise and nothing else; raise it, or agree on more noise")  # fmt: skip
+
+
+def refuse_task_for_real_peers(kind: str) -> None:
+    """Refuse tasks whose records no participant can prepare alone, before a folder is made."""
+    if kind in SIMULATED:
+        raise ConfigError(
+            f"a {kind} task is for simulations: real peers hold records of mean, histogram, ridge, logistic and softmax"
+            " tasks; personalized and model-propagation give everybody a model of their own on those too"
+        )
 
 
 def check_graph(graph: Graph | GraphSequence) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bruit.dashboard.layout import places
 
 from benchmarks.papers import walk_distance
 from benchmarks.papers.walk_maps import Map, walk_map
 from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, hypercube, southern_women
+from bruit.graphs.coordinates import coordinates
 
 
 def figure(width: float, height: float) -> Any:
@@ -54,7 +54,7 @@ def two_maps(found: Map) -> Any:
         shown = panel.imshow(_logarithms(matrix[np.ix_(order, order)]), cmap="magma_r")
         panel.set_title(f"{title} (log10)")
         picture.colorbar(shown, ax=panel)
-    at = np.asarray(places(found.graph))
+    at = coordinates(found.graph).places
     for a, b in found.graph.edges():
         panels[2].plot(*at[[a, b]].T, color="#d0d4d9", linewidth=0.5, zorder=1)
     dots = panels[2].scatter(*at.T, c=found.mean, cmap="magma_r", s=25, zorder=2)

@@ -74,9 +74,10 @@ def check_statement(case: Case) -> None:
 
 
 def check_profile(case: Case) -> None:
-    """epsilon falls with delta, is never negative, and delta at that epsilon is not larger."""
+    """epsilon falls with delta, from delta = 0 on, is never negative, and delta at that epsilon is not larger."""
     for point in case.points():
-        profile, last = case.make(*point).profile, math.inf
+        profile = case.make(*point).profile
+        last = profile.epsilon(0.0)
         for delta in DELTAS:
             epsilon = profile.epsilon(delta)
             grows = f"epsilon grows with delta at {point}: {epsilon}, {last}"
@@ -85,7 +86,7 @@ def check_profile(case: Case) -> None:
             if math.isfinite(epsilon):
                 back = profile.delta(epsilon)
                 _require(back <= delta * (1 + 1e-4), case, f"delta({epsilon}) = {back} > {delta} at {point}")
-        for delta in (0.0, 1.0, -1.0, math.nan):
+        for delta in (1.0, -1.0, math.nan):
             _refuses(case, partial(profile.epsilon, delta), f"delta = {delta}")
 
 

@@ -19,13 +19,13 @@ from bruit.algorithms.pair_averaging import PairAveraging
 from bruit.arrays import Array, Ints
 from bruit.build import build_privacy, protocol
 from bruit.config import ExperimentFile, located, parse
-from bruit.entrance import at_line, refuse_for_real_peers
+from bruit.entrance import at_line, refuse_for_real_peers, refuse_task_for_real_peers
 from bruit.errors import ConfigError
 from bruit.experiment import run
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
 from bruit.network.address_book import AddressBook, run_id
-from bruit.sites.own_records import HELD, OwnTask
+from bruit.sites.own_records import OwnTask
 from bruit.tasks import Mean, Task
 from bruit.tasks.task import Constants, Manifest
 
@@ -60,9 +60,7 @@ def agreed_run(text: str, folder: Path, where: str, hold: Callable[[ExperimentFi
     with at_line(here, where, "algorithm", "name"):
         refuse_for_real_peers(algorithm)
     with at_line(here, where, "task", "kind"):
-        if file.task.kind not in HELD:
-            raise ConfigError(f"records of a {file.task.kind} task are not dealt to real peers, who hold those of a"
-                              f" {', '.join(HELD[:-1])} or {HELD[-1]} task; simulate it with `bruit run`")  # fmt: skip
+        refuse_task_for_real_peers(file.task.kind)
     task = hold(file, graph.n)
     with at_line(here, where, "task", "dim"):
         if file.task.data is None and "dim" in file.task.model_fields_set and task.dim != file.task.dim:

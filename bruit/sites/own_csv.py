@@ -21,8 +21,9 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.config import TaskSection
+from bruit.entrance import refuse_task_for_real_peers
 from bruit.errors import ConfigError
-from bruit.sites.own_records import HELD, recipe_column
+from bruit.sites.own_records import recipe_column
 from bruit.tasks.choice import refuse_ids, select
 from bruit.tasks.columns import Columns, nearest, numbers, read_csv
 from bruit.tasks.recipe import Column, Recipe
@@ -69,16 +70,10 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     """
     check_place(out)
     kind = agreement.task.kind
-    if kind in ("personal", "boosted"):
-        raise ConfigError(f"a {kind} task is for simulations: participants prepare records for ridge, logistic and"
-                          " softmax tasks, and personalized and model-propagation give everybody a model of their own"
-                          " on those too")  # fmt: skip
+    refuse_task_for_real_peers(kind)
     if agreement.task.components is not None:
         raise ConfigError("the experiment asks for components, a projection that only a whole data set defines; leave "
                           "`components` out of it, or make the columns of the projection yourself")  # fmt: skip
-    if kind not in HELD:
-        raise ConfigError(f"records of a {kind} task are not held by real peers; they hold those of a "
-                          f"{', '.join(HELD[:-1])} or {HELD[-1]} task")  # fmt: skip
     if kind in ("mean", "histogram"):
         if public is not None:
             raise ConfigError(f"--public gives records to score a model on, and a {kind} is no model; leave it out")

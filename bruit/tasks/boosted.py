@@ -31,7 +31,10 @@ AGREED_RANGE = 2.0  # thresholds lie within so many agreed scales of the agreed 
 
 @dataclass(frozen=True, eq=False)
 class Boosted(Task):
-    """Base predictions by peer, labels -1 and 1, and each peer's own test records (its training ones if None)."""
+    """A combination of base predictors for each peer: their answers, labels -1 and 1, and own test records.
+
+    Without test records a peer is judged on those it learns from.
+    """
 
     records: Records
     held_out: Records | None = None

@@ -21,8 +21,10 @@ from bruit.tasks.use import Use
 
 @dataclass(frozen=True, eq=False)
 class Mean(Task):
-    """Values (n, d), one row a peer; in the manifest, `name` says where they come from, `facts` what else all know, and
-    `use` what of a data set they are."""
+    """Values (n, d), one row a peer; `name` says in the manifest where they come from, `facts` what else all know.
+
+    use: what of a data set they are, if they are from one.
+    """
 
     values: Array
     name: str = "values"

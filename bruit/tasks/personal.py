@@ -27,7 +27,7 @@ from bruit.tasks.task import Constants, Manifest, Score, Sensitivities, Task
 
 @dataclass(frozen=True, eq=False)
 class Personal(Task):
-    """A linear task, a regularizer for each peer, and each peer's own test records (its training ones if None)."""
+    """A model for each peer: a linear task, and a regularizer and own test records for each (training ones if None)."""
 
     shared: LinearTask
     ridge: Array  # (n,)

@@ -29,7 +29,10 @@ from bruit.tasks.use import Use
 
 @dataclass(frozen=True, eq=False)
 class Statistic(Task):
-    """Points of the peers and a symmetric kernel of two of them; `use` says what of a data set they are."""
+    """Points of the peers and a symmetric kernel of two of them.
+
+    use: what of a data set they are, if they are from one.
+    """
 
     points: Points
     kernel: Kernel

@@ -240,7 +240,8 @@ def test_records_from_a_file_to_a_model(bruit, tmp_path):
         assert said.code == 0
         assert "wrote 2 records of 2 columns for a task of kind logistic" in said.out
     told = bruit("peer", "data", "mine.csv", *options, "--out", "again.npz", "--json").json
-    assert told == {"records": 2, "columns": 2, "kind": "logistic", "out": "again.npz"}
+    assert told == {"records": 2, "columns": 2, "kind": "logistic", "out": "again.npz",
+                    "data": ["mine.csv: 1 column used: age", "mine.csv: 1 column not used: name"]}  # fmt: skip
     sites = [f"net/peer-{peer}/site.toml" for peer in range(3)]
     assert bruit("peer", "run", *sites, "--rehearse", 1).code == 0
     said = bruit("peer", "backup", sites[0], "--out", "kept.zip")

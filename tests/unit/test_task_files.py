@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from bruit import build as building
+from bruit import report
 from bruit.algorithms.algorithm import catalog
 from bruit.build import build
 from bruit.config import TaskSection, parse
 from bruit.entrance import ANSWERS, QUESTIONS
 from bruit.errors import BruitError, ConfigError
 from bruit.listing import listing
+from bruit.replaying import replay
+from bruit.result import load
+from bruit.sites.founding import found
 from bruit.task_files import KEYS
 from bruit.tasks import Boosted, Logistic, Personal, Ridge, Softmax
 from bruit.tasks.public import Agreed
@@ -192,3 +196,25 @@ def test_words_of_the_task_are_for_simulations():
     text = text_of("personal", "personalized", 'confidences = "sizes"')
     with pytest.raises(ConfigError, match=r'confidences = "sizes" is chosen by a simulation'):
         building.protocol(parse(text), text)
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), [("personal", "personalized"), ("boosted", "boosting")])
+def test_runs_of_such_files_are_saved_shown_and_replayed(kind, algorithm, tmp_path):
+    more = 'confidences = "sizes"\n[privacy]\nsigma = 2.0\n[engine]\nname = "events"\nlatency = 0.1'
+    text = text_of(kind, algorithm, more)
+    run = made(text).run()
+    again = load(run.save(tmp_path / "one.run"))
+    assert again.task["used"] == run.task["used"]
+    assert again.algorithm.confidences == run.algorithm.confidences
+    replay(again)  # raises when the two disagree
+    assert report.data_notes(again) == report.data_notes(run)
+
+
+@pytest.mark.parametrize(("kind", "algorithm"), [("personal", "personalized"), ("boosted", "boosting"),
+                                                 ("statistic", "gosta"), ("pairwise", "dual-averaging")])
+def test_no_folder_is_begun_for_tasks_that_are_simulated_only(kind, algorithm, tmp_path):
+    """`network init` wrote the first folder, and then found that it could not deal such a task."""
+    (tmp_path / "file.toml").write_text(text_of(kind, algorithm))
+    with pytest.raises(ConfigError, match=f"a {kind} task is for simulations"):
+        found(str(tmp_path / "file.toml"), 4, None, tmp_path / "net")
+    assert not (tmp_path / "net").exists()

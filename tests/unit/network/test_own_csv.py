@@ -93,7 +93,7 @@ def test_histograms_that_cannot_be(csv, tmp_path, text, changes, words):
 
 
 def test_kinds_that_no_participant_holds_and_public_records_of_a_mean(csv, tmp_path):
-    with pytest.raises(ConfigError, match="records of a pairwise task are not held by real peers"):
+    with pytest.raises(ConfigError, match="a pairwise task is for simulations"):
         write_records(csv(), agreement("pairwise"), tmp_path / "records.npz")
     with pytest.raises(ConfigError, match="a mean is no model; leave it out"):
         write_records(csv("a\n3\n"), agreement("mean", None, None), tmp_path / "records.npz", csv("a\n3\n", "p.csv"))
