@@ -278,6 +278,17 @@ def test_a_model_without_noise_says_so_and_no_seed_is_in_it(tmp_path):
     assert "seed" not in written.replace("whoever knows the seed and the records", "")
 
 
+def test_an_epsilon_that_is_not_known_promises_nothing(monkeypatch):
+    def refuse(*_, **__):
+        raise br.PrivacyError("nothing is known")
+
+    run = learned(Logistic.load("breast_cancer", peers=4))
+    monkeypatch.setattr(br.Run, "epsilon", refuse)
+    assert run.model.privacy["epsilon"] is None
+    assert run.model.privacy["protected"] is False
+    assert "not computed" in run.model.privacy["in_words"]
+
+
 def test_raw_data_at_home_is_said():
     model = br.run(br.GossipSGD(), "ring:4", Logistic.load("breast_cancer", peers=4), privacy=NOISE, steps=2)
     model.local = True
