@@ -265,8 +265,8 @@ def statement(level: str, mechanism: Mapping[str, Any] | None, epsilon: float | 
     warnings = (RAW,) if local else ()
     if mechanism is None:
         return {"protected": False, "in_words": NO_NOISE}, (NO_NOISE, *warnings)
-    told = {"protected": not local and epsilon is not None, "level": level, "mechanism": dict(mechanism), "epsilon": epsilon, "delta": delta,
-            "against": "everybody, all messages published (local DP)"}  # fmt: skip
+    told = {"protected": not local and epsilon is not None, "level": level, "mechanism": dict(mechanism),
+            "epsilon": epsilon, "delta": delta, "against": "everybody, all messages published (local DP)"}  # fmt: skip
     known = "epsilon was not computed" if epsilon is None else f"epsilon = {epsilon:.4g} at delta = {delta:g}"
     told["in_words"] = f"{known}, {level} level, against everybody (local DP)"
     if epsilon is not None and math.isinf(epsilon):
