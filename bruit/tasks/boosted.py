@@ -7,14 +7,16 @@ Models lie in the ball |x|_1 <= radius, which the algorithm keeps. A record is t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
+from bruit.tasks.recipe import Recipe
 from bruit.tasks.records import Part, Records
+from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Score, Task
 
 
@@ -48,7 +50,11 @@ class Boosted(Task):
         if answers.ndim != 2 or len(answers) != len(targets) or answers.shape[1] < 1:
             raise ConfigError(f"the base predictors answered with shape {answers.shape} for {len(targets)} records; "
                               "they must give one row a record and one column a predictor")
-        return Records.of(answers, targets, owners)
+        records = Records.of(answers, targets, owners)
+        if not isinstance(predictors, Stumps):
+            return records
+        names = [f"x{k}" for k in range(np.asarray(features).shape[1])]
+        return replace(records, _recipe=Recipe.plain(names, classes=records.classes, stumps=predictors))
 
     @property
     def peers(self) -> int:
@@ -115,6 +121,10 @@ class Boosted(Task):
 
     def judge(self, models: Array, peer: int) -> Score:
         return Score(float(self.scores(models)[peer]), public=False)
+
+    def recipe(self) -> Recipe | None:
+        found = self.records.recipe
+        return found if found is None or len(found.classes) == 2 else replace(found, classes=("-1", "1"))
 
     def constants(self) -> Constants:
         return Constants(inf, self.largest() ** 2, 0.0, "records")
