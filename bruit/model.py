@@ -165,7 +165,7 @@ class Model:
 
     def _places(self, scores: Array) -> Ints:
         if self.kind == "softmax":
-            return scores.argmax(axis=1)
+            return np.asarray(scores.argmax(axis=1), np.int64)
         return np.asarray(scores[:, 0] >= 0 if self.kind == "boosted" else scores[:, 0] > 0, np.int64)
 
     def _applied(self) -> Recipe:
