@@ -29,7 +29,7 @@ from bruit.whole_files import to_json, write_whole
 
 FORMAT, VERSION = "bruit-model", 1
 FILE = "model.json"
-LINEAR = ("logistic", "softmax", "ridge")
+LINEAR = ("logistic", "softmax", "ridge", "boosted")
 SCORED = ("pairwise auc", "pairwise ranking")
 METRIC = "pairwise metric"
 WITHOUT_ROWS = ("mean", "histogram", "statistic")
@@ -124,7 +124,7 @@ class Model:
     def predict_proba(self, rows: Any) -> Array:
         """The chance of each class, in the order of `classes`  # (r, classes)."""
         if self.kind not in ("logistic", "softmax"):
-            raise ConfigError(f"a model of kind {self.kind} has no classes, so no chances of them; use predict")
+            raise ConfigError(f"a model of kind {self.kind} says nothing about the chances of classes; use predict")
         return chances(self.scores(rows))
 
     def distances(self, rows: Any) -> Array:
@@ -164,7 +164,9 @@ class Model:
         return FittedRegressor(self) if self.kind == "ridge" else FittedClassifier(self)
 
     def _places(self, scores: Array) -> Ints:
-        return np.asarray(scores[:, 0] > 0, np.int64) if self.kind == "logistic" else scores.argmax(axis=1)
+        if self.kind == "softmax":
+            return np.asarray(scores.argmax(axis=1), np.int64)
+        return np.asarray(scores[:, 0] >= 0 if self.kind == "boosted" else scores[:, 0] > 0, np.int64)
 
     def _applied(self) -> Recipe:
         if self.kind in WITHOUT_ROWS:
@@ -265,8 +267,8 @@ def statement(level: str, mechanism: Mapping[str, Any] | None, epsilon: float | 
     warnings = (RAW,) if local else ()
     if mechanism is None:
         return {"protected": False, "in_words": NO_NOISE}, (NO_NOISE, *warnings)
-    told = {"protected": not local, "level": level, "mechanism": dict(mechanism), "epsilon": epsilon, "delta": delta,
-            "against": "everybody, all messages published (local DP)"}  # fmt: skip
+    told = {"protected": not local and epsilon is not None, "level": level, "mechanism": dict(mechanism),
+            "epsilon": epsilon, "delta": delta, "against": "everybody, all messages published (local DP)"}  # fmt: skip
     known = "epsilon was not computed" if epsilon is None else f"epsilon = {epsilon:.4g} at delta = {delta:g}"
     told["in_words"] = f"{known}, {level} level, against everybody (local DP)"
     if epsilon is not None and math.isinf(epsilon):

@@ -26,7 +26,7 @@ from bruit.algorithms.doorway import Twinned
 from bruit.algorithms.schedules import Pairs, Wakes
 from bruit.arrays import Array
 from bruit.engines.engine import Metrics
-from bruit.errors import BruitError, ConfigError
+from bruit.errors import BruitError, ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism, mechanism_from
 from bruit.model import FILE as MODEL
@@ -211,7 +211,10 @@ class Run:
             raise ConfigError(f"there is no peer {chosen}: the peers are 0..{self.n - 1}")
         score = self.learned.score if chosen == self.learned.peer else None
         level, mechanism = (None, None) if self.privacy is None else (self.privacy.level, self.privacy.describe())
-        epsilon = None if mechanism is None else float(self.epsilon(delta=delta))
+        epsilon = None
+        if mechanism is not None:
+            with contextlib.suppress(PrivacyError):  # then the file says that it is not known
+                epsilon = float(self.epsilon(delta=delta))
         privacy, warnings = statement(level or "user", mechanism, epsilon, delta, self.local)
         if self.interrupted is not None:
             warnings = (f"the run was {self.stopped_words()}", *warnings)

@@ -38,15 +38,14 @@ def numbered(first: Path) -> Iterator[Path]:
 
 
 def place_of(name: str, seed: int, identity: str, force: bool) -> Place:
-    """The place of a run that nobody named."""
-    for folder in numbered(RUNS / f"{name}-seed{seed}{SUFFIX}"):
+    """The place of a run that nobody named; by force that of the same run, else the first."""
+    first = RUNS / f"{name}-seed{seed}{SUFFIX}"
+    for folder in numbered(first):
         if not folder.exists():
-            return Place(folder)
+            return Place(first, replaced=first.exists()) if force else Place(folder)
         found = holds(folder, identity)
-        if force or found == "interrupted":
-            return Place(folder, "nothing" if force else "interrupted", replaced=True)
-        if found == "same":
-            return Place(folder, "same")
+        if found is not None:
+            return Place(folder, "nothing", True) if force else Place(folder, found, found == "interrupted")
     raise ConfigError("there is no free name left")  # numbers do not end
 
 

@@ -20,6 +20,7 @@ from bruit.tasks.data import load
 from bruit.tasks.logistic import Logistic
 from bruit.tasks.preparation import Preparation, Prepared, prepare
 from bruit.tasks.public import NOTHING, Agreed, Fact, Source
+from bruit.tasks.recipe import Recipe
 from bruit.tasks.records import Part, Records
 from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Score, Task
@@ -62,7 +63,11 @@ class Boosted(Task):
         if answers.ndim != 2 or len(answers) != len(targets) or answers.shape[1] < 1:
             raise ConfigError(f"the base predictors answered with shape {answers.shape} for {len(targets)} records; "
                               "they must give one row a record and one column a predictor")
-        return Records.of(answers, targets, owners)
+        records = Records.of(answers, targets, owners)
+        if not isinstance(predictors, Stumps):
+            return records
+        names = [f"x{k}" for k in range(np.asarray(features).shape[1])]
+        return replace(records, _recipe=Recipe.plain(names, classes=records.classes, stumps=predictors))
 
     @staticmethod
     def load(data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *, predictors: int | None = None,
@@ -83,7 +88,8 @@ class Boosted(Task):
         known = Fact(f"the {len(stumps.feature)} stumps, {where}", source)
         facts = [*cast(list[object], ready.manifest["public"]), known.describe()]
         told: Manifest = {**ready.manifest, "public": facts, "rows": "base predictions 1 and -1", "intercept": False}
-        ready = replace(ready, rows=stumps(ready.rows[:, :-1]), held_out=None, manifest=told)
+        recipe = replace(ready.recipe, stumps=stumps, intercept=False, rows="none")
+        ready = replace(ready, rows=stumps(ready.rows[:, :-1]), held_out=None, manifest=told, recipe=recipe)
         return Boosted(ready.records(), ready.own_test())
 
     @property
@@ -151,6 +157,10 @@ class Boosted(Task):
 
     def judge(self, models: Array, peer: int) -> Score:
         return Score(float(self.scores(models)[peer]), public=False)
+
+    def recipe(self) -> Recipe | None:
+        found = self.records.recipe
+        return found if found is None or len(found.classes) == 2 else replace(found, classes=("-1", "1"))
 
     def constants(self) -> Constants:
         return Constants(inf, self.largest() ** 2, 0.0, "records")

@@ -19,6 +19,7 @@ from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.tasks.columns import Columns, is_missing, nearest, numbers, spelled
 from bruit.tasks.records import finish_rows
+from bruit.tasks.stumps import Stumps
 
 WHERE = "the rows"
 
@@ -45,7 +46,8 @@ class Recipe:
 
     centers, scales, limits: of each feature, after texts were spread over one feature a value (limit inf: not clipped).
     directions: the principal directions that are kept, one a row; None: all features. rows: "unit" or "none".
-    label, unit, center: of a number that is predicted. classes: of a class that is predicted, in order.
+    label, unit, center: of a number that is predicted. classes: of a class that is predicted, in order. stumps:
+    yes-or-no questions about the standardized numbers, whose answers a boosted model combines instead of the numbers.
     """
 
     columns: tuple[Column, ...]
@@ -59,6 +61,7 @@ class Recipe:
     center: float = 0.0
     unit: float = 1.0
     classes: tuple[str, ...] = ()
+    stumps: Stumps | None = None
 
     @staticmethod
     def plain(names: Sequence[str], rows: str = "none", intercept: bool = False, **words: Any) -> Recipe:
@@ -81,9 +84,13 @@ class Recipe:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The name of every number a model is applied to, the intercept left out."""
-        if self.directions is None:
-            return self.features
-        return tuple(f"component {k + 1}" for k in range(len(self.directions)))
+        found = self.features
+        if self.directions is not None:
+            found = tuple(f"component {k + 1}" for k in range(len(self.directions)))
+        if self.stumps is None:
+            return found
+        asked = zip(self.stumps.feature.tolist(), self.stumps.threshold.tolist(), strict=True)
+        return tuple(f"{found[place]} > {threshold:g}" for place, threshold in asked)
 
     @property
     def width(self) -> int:
@@ -98,6 +105,8 @@ class Recipe:
         clipped = int((np.abs(raw - self.centers) > self.scales * self.limits).sum())
         if self.directions is not None:
             standard = np.asarray(standard @ self.directions.T)
+        if self.stumps is not None:
+            standard = self.stumps(standard)
         return Prepared(finish_rows(standard, self.rows, self.intercept)[0], clipped)
 
     def _array(self, table: Any) -> Array:
@@ -135,6 +144,8 @@ class Recipe:
             "directions": None if self.directions is None else self.directions.tolist(), "rows": self.rows,
             "intercept": self.intercept, "label": {"name": self.label, "center": self.center, "unit": self.unit},
             "classes": list(self.classes),
+            "stumps": None if self.stumps is None else {"feature": self.stumps.feature.tolist(),
+                                                        "threshold": self.stumps.threshold.tolist()},
         }  # fmt: skip
 
 
@@ -148,6 +159,7 @@ def recipe_from(content: Mapping[str, Any]) -> Recipe:
         directions=None if content["directions"] is None else np.array(content["directions"], np.float64, ndmin=2),
         label=str(content["label"]["name"]), center=float(content["label"]["center"]),
         unit=float(content["label"]["unit"]), classes=tuple(str(name) for name in content["classes"]),
+        stumps=None if content.get("stumps") is None else _stumps(content["stumps"]),
     )  # fmt: skip
     wide = (len(found.features),)
     if not found.centers.shape == found.scales.shape == found.limits.shape == wide:
@@ -155,6 +167,9 @@ def recipe_from(content: Mapping[str, Any]) -> Recipe:
                          f"and {len(found.limits)} limits")
     if found.directions is not None and found.directions.shape[1:] != wide:
         raise ValueError(f"the directions are {found.directions.shape}, and there are {wide[0]} features")
+    numbers_there = wide[0] if found.directions is None else len(found.directions)
+    if found.stumps is not None and not all(0 <= place < numbers_there for place in found.stumps.feature.tolist()):
+        raise ValueError(f"a stump asks for a number that is not there; there are {numbers_there}")
     if found.rows not in ("unit", "none") or not (found.scales > 0).all():
         raise ValueError(f"rows are {found.rows!r} (unit or none), and scales are above 0")
     return found
@@ -217,6 +232,14 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     return repr(float(value)) if isinstance(value, float | np.floating) else str(value).strip()
+
+
+def _stumps(content: Mapping[str, Any]) -> Stumps:
+    feature = np.array([int(place) for place in content["feature"]], np.int64)
+    threshold = _numbers(content["threshold"])
+    if feature.shape != threshold.shape or not len(feature):
+        raise ValueError(f"there are {len(feature)} stumps and {len(threshold)} thresholds")
+    return Stumps(feature, threshold)
 
 
 def _numbers(content: Any) -> Array:

@@ -19,6 +19,7 @@ def test_a_changed_file_has_a_folder_of_its_own(bruit, mean):
     assert "saved in runs/mean-seed3-2.run" in said.out
     mean.write_text(mean.read_text().replace("sigma = 2.5", "sigma = 3.5"))
     assert bruit("run", mean, "--json").json["folder"] == "runs/mean-seed3-3.run"
+    assert bruit("run", mean, "--force", "--json").json["folder"] == "runs/mean-seed3-3.run"  # its own, once more
     assert Path("runs/mean-seed3.run/manifest.json").read_text() == first
     assert [br.load(path).privacy.sigma for path in sorted(Path("runs").iterdir())] == [2.5, 3.5, 1.5]
 

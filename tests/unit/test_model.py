@@ -264,6 +264,24 @@ def test_each_peer_has_its_own_personal_model():
     assert run.model.score is None  # judged on private records
 
 
+def test_boosted_models_ask_their_stumps(tmp_path):
+    from bruit.tasks.boosted import Boosted
+    from bruit.tasks.stumps import Stumps
+
+    rng = np.random.default_rng(2)
+    X, y = rng.uniform(size=(40, 2)), np.tile([-1.0, 1.0], 20)
+    X[:, 0] = 0.3 * X[:, 0] + 0.35 * (y > 0) + 0.1
+    stumps = Stumps.over(np.zeros(2), np.ones(2), 8)
+    task = Boosted(Boosted.of(X, y, np.repeat(np.arange(4), 10), stumps))
+    run = br.run(br.Boosting(), "ring:4", task, steps=30)
+    model = br.load_model(run.model.save(tmp_path / "m.json"))
+    assert model.kind == "boosted"
+    assert model.recipe.inputs[0] == "x0 > 0.25"
+    right = float((model.predict(X[:10]) == y[:10]).mean())
+    assert right == task.scores(run.estimates)[0]
+    assert model.to_sklearn().score(X[:10], y[:10]) == right
+
+
 def test_a_model_without_noise_says_so_and_no_seed_is_in_it(tmp_path):
     task = Logistic.load("breast_cancer", peers=4)
     open_one = learned(task, privacy=None).model
@@ -276,6 +294,17 @@ def test_a_model_without_noise_says_so_and_no_seed_is_in_it(tmp_path):
     assert "it protects nobody" in hidden.warnings[0]  # simulated noise
     written = json.dumps({key: value for key, value in hidden.describe().items() if key != "warnings"})
     assert "seed" not in written.replace("whoever knows the seed and the records", "")
+
+
+def test_an_epsilon_that_is_not_known_promises_nothing(monkeypatch):
+    def refuse(*_, **__):
+        raise br.PrivacyError("nothing is known")
+
+    run = learned(Logistic.load("breast_cancer", peers=4))
+    monkeypatch.setattr(br.Run, "epsilon", refuse)
+    assert run.model.privacy["epsilon"] is None
+    assert run.model.privacy["protected"] is False
+    assert "not computed" in run.model.privacy["in_words"]
 
 
 def test_raw_data_at_home_is_said():
