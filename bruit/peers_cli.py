@@ -79,7 +79,9 @@ def peer_run(
 def peer_data(
     file: Annotated[Path, typer.Argument(help="This participant's records, a CSV file with a header line.")],
     experiment: Annotated[Path, typer.Option(help="What was agreed on.")] = Path("experiment.toml"),
-    label: Annotated[str | None, typer.Option(help="The column to learn or to count; by default the experiment's.")] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column to learn or to count; by default the experiment's.")
+    ] = None,
     columns: Annotated[
         Path | None, typer.Option(help="TOML, one `name = [center, scale]` a line; by default the experiment's scales, "
                                        "or all columns as they are.")
