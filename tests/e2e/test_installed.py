@@ -31,11 +31,12 @@ print(bruit.__file__)
 
 PARTS = """
 import bruit as br
+from bruit.engines.network import Network
 from bruit.graphs import ring
 from bruit.privacy.events import DiscreteGaussianEvent
 from bruit.privacy.network.gopa_binomial import gopa_binomial_guarantee
 run = br.run(br.Averaging(), ring(4), br.tasks.Mean.uniform(4), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2,
-             engine=br.Network(), evaluate_every=0)
+             engine=Network(), evaluate_every=0)
 assert run.trace.missed == 0, "peers met nobody over TLS 1.3"
 DiscreteGaussianEvent(2.0).to_dp_accounting()
 gopa_binomial_guarantee(ring(4), 1, 6, 4.0, 0, 2)
