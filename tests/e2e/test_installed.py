@@ -29,6 +29,20 @@ for module in pkgutil.walk_packages(bruit.__path__, "bruit."):
 print(bruit.__file__)
 """
 
+PARTS = """
+import bruit as br
+from bruit.engines.network import Network
+from bruit.graphs import ring
+from bruit.privacy.events import DiscreteGaussianEvent
+from bruit.privacy.network.gopa_binomial import gopa_binomial_guarantee
+run = br.run(br.Averaging(), ring(4), br.tasks.Mean.uniform(4), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2,
+             engine=Network(), evaluate_every=0)
+assert run.trace.missed == 0, "peers met nobody over TLS 1.3"
+DiscreteGaussianEvent(2.0).to_dp_accounting()
+gopa_binomial_guarantee(ring(4), 1, 6, 4.0, 0, 2)
+"""
+"""What leans on one package: TLS on grpcio, composition on dp-accounting, distances in a graph on scipy."""
+
 
 def called(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """A command without this checkout on its path."""
@@ -97,6 +111,8 @@ def check_it_starts(programs: Path, folder: Path, missing: tuple[str, ...]) -> N
     found = called(programs / "python", "-c", IMPORTS.format(extras=missing), cwd=folder)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith(str(folder)), "the installed package was meant"
+    parts = called(programs / "python", "-c", PARTS, cwd=folder)
+    assert parts.returncode == 0, parts.stderr
     version = called(programs / "bruit", "--version", cwd=folder)
     assert re.match(r"bruit \d+\.\d+\.\d+, Python 3\.\d+\.\d+", version.stdout), version.stdout + version.stderr
     run = called(programs / "bruit", "run", "breast-cancer", "--json", cwd=folder)

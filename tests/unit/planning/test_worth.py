@@ -83,19 +83,21 @@ def test_useless_is_worse_than_an_answer_without_data():
 
 
 def test_what_would_help_helps():
-    """More peers, a larger epsilon and another protocol, each checked by planning it."""
-    asked = Question(8, 0.05)
-    verdict = plan(asked, "gopa").to_dict()
-    assert verdict["useless"]
-    for words in verdict["would_help"]:
+    """More peers and a larger epsilon, each checked by planning it."""
+    asked, option = Question(8, 0.05), protocols()["gopa"]
+    verdict = worth(asked, option(asked))
+    assert verdict.useless
+    assert len(verdict.would_help) == 2
+    for words in verdict.would_help:
         number = words.split(" instead")[0].removeprefix("epsilon = ").removesuffix(" peers")
         other = Question(8, float(number)) if "epsilon" in words else Question(int(number), 0.05)
-        assert not plan(other, "gopa").to_dict()["useless"], words
+        assert not worth(other, option(other)).useless, words
 
 
 def test_a_good_plan_says_nothing_of_the_kind():
-    assert plan(Question(64, 1.0)).to_dict()["verdict"] == ""
-    assert "useless" not in CliRunner().invoke(app, ["plan", "--peers", "64", "--quiet"]).output
+    asked = Question(64, 1.0)
+    assert worth(asked, protocols()["gopa"](asked)).sentence == ""
+    assert "useless" not in CliRunner().invoke(app, ["plan", "--graph", "star:9", "--epsilon", "4", "--quiet"]).output
 
 
 def test_the_command_says_useless_and_what_would_help():
