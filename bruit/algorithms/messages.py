@@ -183,8 +183,13 @@ class Links:
     @classmethod
     def alone(cls, n: int) -> Links:
         """Nobody hears anybody: what fused walks begin with, since a token asks for no slots."""
+        return cls.alone_at(np.arange(n))
+
+    @classmethod
+    def alone_at(cls, lanes: Ints) -> Links:
+        """The same for some lanes."""
         none = np.zeros(0, np.int64)
-        return cls(np.arange(n), np.zeros(n + 1, np.int64), none, none, np.zeros(0), np.ones(n))
+        return cls(lanes, np.zeros(len(lanes) + 1, np.int64), none, none, np.zeros(0), np.ones(len(lanes)))
 
     @classmethod
     def of_peer(cls, graph: Graph, peer: int) -> Links:

@@ -180,9 +180,9 @@ class Walk(Schedule):
         """The visited peers v_0 .. v_{steps-1}; it never depends on data, so it can be drawn first."""
         first = self.start(graph, dice)
         if self.order == "ring":
-            around = [first]
+            following, around = _successors(graph).tolist(), [first]
             while len(around) < steps:
-                around.append(_successor(graph, around[-1]))
+                around.append(following[around[-1]])
             return np.array(around[:steps], np.int64)
         uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), self.token)[:, 0]
         if all_alike(graph):
@@ -213,7 +213,7 @@ class Walk(Schedule):
 
     def goes_round(self, graph: Graph) -> bool:
         """Whether in ring order every peer hands the token to the next one, so that nobody is left out."""
-        return self.order == "ring" and all(_successor(graph, v) == (v + 1) % graph.n for v in range(graph.n))
+        return self.order == "ring" and np.array_equal(_successors(graph), (np.arange(graph.n) + 1) % graph.n)
 
     def meetings(self, graph: Graph, steps: int, dice: Dice) -> Meetings:
         path = self.path(graph, steps, dice)
@@ -243,6 +243,14 @@ def _successor(graph: Graph, at: int) -> int:
     """The neighbor whose number comes next after the peer's own, around the circle of numbers; oneself if alone."""
     row = graph.weights.indices[graph.weights.indptr[at] : graph.weights.indptr[at + 1]].astype(np.int64)
     return int(row[np.argmin((row - at - 1) % graph.n)])
+
+
+def _successors(graph: Graph) -> Ints:
+    """The same for every peer  # (n,)."""
+    matrix = graph.weights
+    rows = np.repeat(np.arange(graph.n), np.diff(matrix.indptr))
+    ahead = np.minimum.reduceat((matrix.indices.astype(np.int64) - rows - 1) % graph.n, matrix.indptr[:-1])
+    return np.asarray((np.arange(graph.n) + 1 + ahead) % graph.n, np.int64)
 
 
 def activation_draws(dice: Dice, first: int, sheets: int) -> Array:

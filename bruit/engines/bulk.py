@@ -12,14 +12,15 @@ its own noise. Meetings, tokens and faults are those of one trace, shared by all
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from bruit.algorithms.algorithm import Algorithm, Stops
 from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, spoken, stored, untwinned
 from bruit.algorithms.exchange import Exchange
-from bruit.algorithms.home import Address, Door, Home, OnGrid
+from bruit.algorithms.home import Address, Door, Home, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Bools, Ints
@@ -31,12 +32,16 @@ from bruit.trace import Faults, Meetings, Received, Trace
 
 @dataclass(frozen=True)
 class Bulk(Engine):
-    """The vectorized simulator. `fused` runs the algorithm's own compiled path, equal up to rounding, or refuses.
+    """The vectorized simulator.
+
+    `fused` = True runs the algorithm's own compiled path, or refuses; False never does. "auto", the default, takes it
+    where it is equal to 1e-9, does all that was asked, and is worth it (`WORTH`), and the general path elsewhere: the
+    run's engine says which one ran.
 
     `copies` independent copies, the first of them number `first`, are one batch: states have copies * n rows, copy
     after copy, and what a watched peer received is one row per copy."""
 
-    fused: bool = False
+    fused: bool | Literal["auto"] = "auto"
     copies: int = 1
     first: int = 0
 
@@ -44,7 +49,9 @@ class Bulk(Engine):
         if self.copies < 1 or self.first < 0:
             raise ConfigError(f"the bulk engine runs 1 copy or more, the first of them number 0 or later; found"
                               f" copies = {self.copies}, first = {self.first}")  # fmt: skip
-        if self.fused and self.copies * (1 + self.first) > 1:
+        if self.fused not in (True, False, "auto"):
+            raise ConfigError(f"fused is True, False or 'auto', found {self.fused!r}")
+        if self.fused is True and self.copies * (1 + self.first) > 1:
             raise ConfigError("a fused path runs one copy; leave out fused, or run the copies one after the other")
 
     def describe(self) -> dict[str, Any]:
@@ -54,8 +61,11 @@ class Bulk(Engine):
     def execute(self, job: Job) -> Outcome:
         public = job.algorithm.prepare(job.graph, job.steps)
         story = _Story(job, public, self.copies, self.first)
-        if self.fused:
-            state = story.fused()
+        fused = self.fused is True or (self.fused == "auto" and story.fits())
+        if fused:
+            state = story.fused(watched=self.fused == "auto")
+            if self.fused == "auto" and not isinstance(job.schedule, Rounds):
+                story.keep_meetings()
         elif isinstance(job.schedule, Rounds):
             state = story.rounds()
         elif isinstance(job.schedule, Pairs):
@@ -66,10 +76,15 @@ class Bulk(Engine):
             state = story.wakes(job.meetings())
         else:
             raise ConfigError(f"the bulk engine does not know the schedule {type(job.schedule).__name__}")
-        return Outcome(state, story.trace, story.metrics, public, story.unwatched)
+        return Outcome(state, story.trace, story.metrics, public, story.unwatched, {"fused": fused})
 
 
-COMPILED = "its compiled path reads the records itself; tests compare it with the general one, no run does"
+WORTH = {Walk: 2_000, Pairs: 100_000, Wakes: 10_000, Rounds: 10**9}
+"""From how much work on a compiled path is taken by itself: hops, activations, wake-ups, numbers mixed. Loading and
+warming it takes about a second, which is what the general path takes for so much."""
+OFFERED = {Walk: "fused_walk", Pairs: "fused_pairs", Wakes: "fused_wakes", Rounds: "fused_rounds"}
+EQUAL = 1e-9  # how far a path that is taken by itself may be from the general one, as for all engines
+COMPILED = "its compiled path is compared with the general one by tests, and not in this run"
 
 
 class _Redrawn(Trace):
@@ -141,7 +156,7 @@ class _Story:
         self.trace.messages += messages
         self.trace.bytes += messages * row_bytes(rows)
 
-    def fused(self) -> Any:
+    def fused(self, watched: bool = False) -> Any:
         """The whole run by the compiled path of the algorithm; meetings are drawn again when somebody asks for them."""
         job, schedule = self.job, self.job.schedule
         graph = self.fusible()
@@ -162,7 +177,8 @@ class _Story:
             self.count(job.steps * len(links.senders), said)
         elif isinstance(schedule, Walk):
             path = schedule.path(graph, job.steps, job.dice)
-            state = job.algorithm.fused_walk(state, path, job.door)
+            stops = Stops(job.evaluate_every, lambda done, state: self.tick(done, total, state), watched)
+            state = job.algorithm.fused_walk(state, path, job.door, stops)
             self.trace = _Redrawn(job)
             self.count(int(np.count_nonzero(path[1:] != path[:-1])), said)
         elif isinstance(schedule, Wakes):
@@ -176,9 +192,37 @@ class _Story:
             self.count(2 * total, said)
         if state is None:
             raise ConfigError(f"{job.algorithm.name()} has no fused path; use Bulk()")
-        self.unwatched = COMPILED if handed else ""
+        self.unwatched = "" if not handed or (watched and job.algorithm.fused_by_door) else COMPILED
         self.tick(total, total, state)
         return state
+
+    def fits(self) -> bool:
+        """Whether the compiled path is taken by itself: it is offered and equal, does all that was asked, what leaves
+        is watched as on the general path, and there is enough to do."""
+        job, schedule, kind = self.job, self.job.schedule, type(self.job.algorithm)
+        offered = OFFERED.get(type(schedule), "")
+        if not offered or getattr(kind, offered) is getattr(Algorithm, offered) or kind.fused_within > EQUAL:
+            return False
+        if kind.private or isinstance(job.states, Twinned) or type(job.door) is not TaskDoor:
+            return False  # raw data is kept, and watched by a twin; or the door does something of its own
+        if isinstance(schedule, Walk | Wakes) and not kind.fused_by_door:
+            return False
+        if self.copies > 1 or self.first or job.door.budget is not None:
+            return False
+        try:
+            graph = self.fusible()
+        except ConfigError:
+            return False
+        work = job.steps if isinstance(schedule, Walk) else job.steps * graph.entries * job.door.dim
+        if isinstance(schedule, Pairs | Wakes):
+            work = job.steps * job.n if schedule.activations is None else schedule.activations
+        return work >= WORTH[type(schedule)] and not job.algorithm.not_fused(job.door)
+
+    def keep_meetings(self) -> None:
+        """The trace with its meetings, as the general path leaves it."""
+        told, job = self.trace, self.job
+        self.trace = Trace(job.n, job.steps, messages=told.messages, bytes=told.bytes)
+        self.trace.meetings = told.meetings
 
     def fusible(self) -> Graph:
         """The graph of a job that a fused path can run; otherwise what stands in the way."""
@@ -195,7 +239,7 @@ class _Story:
             raise ConfigError(f"a fused path keeps no messages, so peer {min(job.watch)} cannot be watched; use Bulk()")
         timed = isinstance(schedule, Pairs | Wakes) and schedule.activations is None
         total = schedule.activations if isinstance(schedule, Pairs | Wakes) else job.steps
-        if job.evaluate_every and (timed or job.evaluate_every < (total or 0)):
+        if not isinstance(schedule, Walk) and job.evaluate_every and (timed or job.evaluate_every < (total or 0)):
             best = "0" if timed else f"0 or at least {total}"
             raise ConfigError(
                 f"a fused path scores nothing on the way, found evaluate_every = {job.evaluate_every}; make it {best}"

@@ -95,13 +95,15 @@ class Metrics:
 class Outcome:
     """What came of a job: final states, the trace, the metrics, and the public facts the algorithm prepared.
 
-    `unwatched` says why nobody can tell that data left through the door only; empty if every step was watched."""
+    `unwatched` says why nobody can tell that data left through the door only; empty if every step was watched. `ran`
+    is what the engine decided by itself, for the manifest."""
 
     state: Any
     trace: Trace
     metrics: Metrics
     public: Any
     unwatched: str = "the engine does not watch what leaves"
+    ran: dict[str, Any] = field(default_factory=dict)
 
 
 class Engine(ABC):

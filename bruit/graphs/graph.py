@@ -56,6 +56,11 @@ class Graph:
         return int(self.weights.shape[0])
 
     @property
+    def entries(self) -> int:
+        """Weights that are not zero, and those of everybody for itself."""
+        return int(self.weights.nnz)
+
+    @property
     def edge_count(self) -> int:
         return (int(self.weights.nnz) - self.n) // 2
 
