@@ -19,7 +19,7 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.domains import whole
 from bruit.errors import ConfigError
-from bruit.graphs import Graph
+from bruit.graphs import Complete, Graph
 from bruit.randomness import Dice
 from bruit.trace import Meetings
 
@@ -134,6 +134,9 @@ class Pairs(Schedule):
             partner = hop(graph, who, uniform)
             return np.where(partner == who, -1, partner)
         degree = graph.degrees[who]
+        if graph.implicit:
+            rank = np.minimum((uniform * degree).astype(np.int64), degree - 1)
+            return rank + (rank >= who)
         start = graph.weights.indptr[who]
         rank = np.minimum((uniform * degree).astype(np.int64), np.maximum(degree - 1, 0))
         entry = np.minimum(start + rank, len(graph.weights.indices) - 1)
@@ -187,7 +190,7 @@ class Walk(Schedule):
         uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), self.token)[:, 0]
         if all_alike(graph):
             path = np.empty(steps, np.int64)
-            path[:1], path[1:] = first, np.minimum(np.ceil(uniform * graph.n) - 1, graph.n - 1)  # draws are > 0
+            path[:1], path[1:] = first, _uniform_peer(graph.n, uniform)
             return path
         if steps > 10_000:
             from bruit.kernels.walk import visits
@@ -206,10 +209,11 @@ class Walk(Schedule):
         """Where the holder of hop `hop_number` sends the token, from its own row alone; agrees with `path`."""
         if self.order == "ring":
             return _successor(graph, at)
-        low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
+        around, weights = graph.row(at)
         draw = float(dice.uniform("hop", np.array([hop_number]), self.token)[0, 0])
-        entry = int(np.searchsorted(np.cumsum(graph.weights.data[low:high]), draw))
-        return int(graph.weights.indices[min(low + entry, high - 1)])
+        if all_alike(graph):
+            return int(_uniform_peer(graph.n, np.array([draw]))[0])
+        return int(around[min(int(np.searchsorted(np.cumsum(weights), draw)), len(around) - 1)])
 
     def goes_round(self, graph: Graph) -> bool:
         """Whether in ring order every peer hands the token to the next one, so that nobody is left out."""
@@ -241,12 +245,14 @@ class Wakes(Schedule):
 
 def _successor(graph: Graph, at: int) -> int:
     """The neighbor whose number comes next after the peer's own, around the circle of numbers; oneself if alone."""
-    row = graph.weights.indices[graph.weights.indptr[at] : graph.weights.indptr[at + 1]].astype(np.int64)
+    row = graph.row(at)[0]
     return int(row[np.argmin((row - at - 1) % graph.n)])
 
 
 def _successors(graph: Graph) -> Ints:
     """The same for every peer  # (n,)."""
+    if isinstance(graph, Complete):
+        return (np.arange(graph.n) + 1) % graph.n
     matrix = graph.weights
     rows = np.repeat(np.arange(graph.n), np.diff(matrix.indptr))
     ahead = np.minimum.reduceat((matrix.indices.astype(np.int64) - rows - 1) % graph.n, matrix.indptr[:-1])
@@ -268,9 +274,16 @@ def row_cumulative(graph: Graph) -> Array:
     return law
 
 
+def _uniform_peer(n: int, uniform: Array) -> Ints:
+    """One of n peers, for each uniform draw; draws are above 0."""
+    return np.asarray(np.minimum(np.ceil(uniform * n) - 1, n - 1), np.int64)
+
+
 def all_alike(graph: Graph) -> bool:
     """Whether a token goes from everybody to everybody with the same chance, so that a walk needs no weights at all."""
-    if len(graph.weights.data) != graph.n**2:
+    if isinstance(graph, Complete):
+        return graph.alike
+    if graph.entries != graph.n**2:
         return False
     if graph not in _ALIKE:
         _ALIKE[graph] = bool(graph.weights.data.min() == graph.weights.data.max())
@@ -279,6 +292,8 @@ def all_alike(graph: Graph) -> bool:
 
 def hop(graph: Graph, at: Ints, uniform: Array) -> Ints:
     """Where a token at each given peer goes, for one uniform draw each: vectorized inverse of the row's law."""
+    if graph.implicit and all_alike(graph):
+        return _uniform_peer(graph.n, uniform)
     total = np.concatenate(([0.0], np.cumsum(graph.weights.data)))
     low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
     entry = np.searchsorted(total, total[low] + uniform * (total[high] - total[low]), side="right") - 1

@@ -21,7 +21,7 @@ from bruit.algorithms.algorithm import Algorithm, Stops
 from bruit.algorithms.doorway import Twinned, absorbed, begun, believed, spoken, stored, untwinned
 from bruit.algorithms.exchange import Exchange
 from bruit.algorithms.home import Address, Door, Home, OnGrid, TaskDoor
-from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
+from bruit.algorithms.messages import AllLinks, Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Bools, Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, home_of
@@ -213,6 +213,8 @@ class _Story:
             graph = self.fusible()
         except ConfigError:
             return False
+        if graph.implicit and not isinstance(schedule, Walk):
+            return False
         work = job.steps if isinstance(schedule, Walk) else job.steps * graph.entries * job.door.dim
         if isinstance(schedule, Pairs | Wakes):
             work = job.steps * job.n if schedule.activations is None else schedule.activations
@@ -255,7 +257,7 @@ class _Story:
         for number in range(steps):
             message = spoken(job.algorithm, state, links.edges)
             inbox = self.deliver(small, links, message)
-            self.count(len(small.senders), message.rows)
+            self.count(small.copies, message.rows)
             self.watch(number, small, inbox)
             last = number + 1 == steps
             coming = small if last else exchanges.at(number + 1)
@@ -453,6 +455,8 @@ ONE = np.array([0])
 
 def rows_of(links: Links, lanes: Ints) -> Links:
     """The links of some lanes only; broadcast rows stay indexed by peer."""
+    if isinstance(links, AllLinks):
+        return AllLinks(links.graph, lanes)
     where = spans(links.start, lanes)
     start = np.concatenate(([0], np.cumsum(links.start[lanes + 1] - links.start[lanes])))
     return Links(lanes, start, links.senders[where], links.columns[where], links.weights[where], links.own[lanes])

@@ -61,6 +61,21 @@ class Graph:
         return int(self.weights.nnz)
 
     @property
+    def implicit(self) -> bool:
+        """Whether its weights are too many to be made one by one; then only a rule says them."""
+        return False
+
+    def row(self, v: int) -> tuple[Ints, Array]:
+        """Whom v hears, itself included, in increasing order, and with which weights."""
+        self._check_peer(v)
+        low, high = self.weights.indptr[v], self.weights.indptr[v + 1]
+        return self.weights.indices[low:high].astype(np.int64), self.weights.data[low:high]
+
+    def mix(self, rows: Array) -> Array:
+        """W rows, one row a peer."""
+        return np.asarray(self.weights @ rows)
+
+    @property
     def edge_count(self) -> int:
         return (int(self.weights.nnz) - self.n) // 2
 
