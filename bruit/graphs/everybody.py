@@ -24,6 +24,10 @@ MOST = 6_000  # peers whose n^2 weights are made when asked for: about a gigabyt
 class Complete(Graph):
     """Everybody with everybody: W[v, w] = 1 / D off the diagonal, and (D - n + 1) / D on it."""
 
+    _size: int
+    _denominator: int
+    _rule: tuple[str, int]
+
     def __init__(self, n: int, denominator: int, kind: str, plus: int, name: str) -> None:
         for field, value in (("_size", n), ("_denominator", denominator), ("_rule", (kind, plus)), ("name", name),
                              ("labels", None), ("positions", None), ("group", (n,)), ("exponents", None)):  # fmt: skip
@@ -39,15 +43,15 @@ class Complete(Graph):
         return mixing(self.n, np.stack(np.triu_indices(self.n, 1), axis=1), *self._rule)
 
     @property
-    def weights(self) -> Weights:  # type: ignore[override]
+    def weights(self) -> Weights:
         return self._matrix[0]
 
     @property
-    def numerators(self) -> Ints:  # type: ignore[override]
+    def numerators(self) -> Ints:
         return self._matrix[1]
 
     @property
-    def denominators(self) -> Ints:  # type: ignore[override]
+    def denominators(self) -> Ints:
         return self._matrix[2]
 
     @property
@@ -56,7 +60,7 @@ class Complete(Graph):
 
     @property
     def n(self) -> int:
-        return int(self._size)
+        return self._size
 
     @property
     def entries(self) -> int:
@@ -79,7 +83,7 @@ class Complete(Graph):
     @property
     def alike(self) -> bool:
         """Whether a peer gives itself what it gives to others: all weights are 1/n, and one step averages exactly."""
-        return bool(self._denominator == self.n)
+        return self._denominator == self.n
 
     @cached_property
     def degrees(self) -> Ints:

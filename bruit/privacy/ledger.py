@@ -75,7 +75,8 @@ class Ledger:
         if self._joined < len(self._parts):
             self._columns = _columns_of(self._columns, self._parts[self._joined :])
             self._joined = len(self._parts)
-        return self._columns[place]
+        column: Ints = self._columns[place]
+        return column
 
     @property
     def calls(self) -> int:

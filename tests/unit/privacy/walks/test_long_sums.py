@@ -42,7 +42,7 @@ def test_the_error_that_is_added_covers_that_of_the_transforms(monkeypatch):
 
 
 def test_a_long_walk_is_not_a_square_of_steps(monkeypatch):
-    """n = 1000, T = 10^5 took hours: the recursion made T^2 / 2 products for each of 41 orders."""
+    """n = 1000, T = 10^5: the recursion makes T^2 / 2 products for each of 41 orders, and for each tilt of a law."""
     asked = []
     monkeypatch.setattr(renewal, "moments", lambda scale, chance, length, begins=False: np.ones(length + 1))
     monkeypatch.setattr(renewal, "_renewed_fast", lambda *given: asked.append(given) or 0.1)
@@ -51,6 +51,7 @@ def test_a_long_walk_is_not_a_square_of_steps(monkeypatch):
 
 
 def test_moments_that_overflow_are_not_computed(monkeypatch):
+    """n = 1000, T = 10^5 did not end: of large orders all T^2 / 2 pairs (j, k) were added up, to infinity."""
     monkeypatch.setattr(renewal, "moments", lambda *_, **__: pytest.fail("computed"))
     assert walk_moment(UniformWalk(1000), 20.0, 100_000, True) == math.inf
 
