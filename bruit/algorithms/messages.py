@@ -255,7 +255,7 @@ class _AllEdges(Edges):
         object.__setattr__(self, "_graph", graph)
 
     @property
-    def peers(self) -> Ints:  # type: ignore[override]
+    def peers(self) -> Ints:
         return cast(Ints, cast(Any, self)._graph.weights.indices)  # refused, with a sentence
 
     def none(self) -> Edges:
@@ -275,7 +275,7 @@ class AllLinks(Links):
     graph: Graph
 
     @property
-    def senders(self) -> Ints:  # type: ignore[override]
+    def senders(self) -> Ints:
         return self.edges.peers
 
     columns = weights = senders  # type: ignore[assignment]

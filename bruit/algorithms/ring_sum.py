@@ -77,7 +77,7 @@ class RingSum(Algorithm[State]):
         return home.mask(token, home.sigma, home.last, OnGrid(sum_grid(home, home.public.hops)))
 
     def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State:
-        """What holders add does not depend on the token: all of it is asked for at once, and added up along the path."""
+        """What holders add does not depend on the token: all of it is asked for at once, and added up."""
         walk_compiled.unbudgeted(door)
         token, added = state.token.copy(), state.added.copy()
         # The last noise is added to the last value, and both to the token: on a grid sums are exact, in any order.

@@ -40,7 +40,8 @@ def private_door(door: Door) -> TaskDoor:
 def unbudgeted(door: Door) -> None:
     """A batch of hops asks for all releases at once, so that nobody can look at a budget in between."""
     if not isinstance(door, TaskDoor) or door.budget is not None:
-        raise ConfigError("a fused sum asks for many releases at once, and this door looks at each; use Bulk(fused=False)")
+        raise ConfigError("a fused sum asks for many releases at once, and this door looks at each of them; use"
+                          " Bulk(fused=False)")  # fmt: skip
 
 
 def refusal(check: Callable[[Door], object], door: Door) -> str:
@@ -109,7 +110,7 @@ def standing(path: Ints, may: Bools, spent: Ints, latest: Ints) -> tuple[Ints, I
     order, hops = np.argsort(path, kind="stable"), len(path)
     peers, made = path[order], may[order]
     group = np.cumsum(np.diff(peers, prepend=-1) != 0)
-    ahead = np.cumsum(made) - made
+    ahead: Ints = np.cumsum(made) - made
     first = np.flatnonzero(np.diff(peers, prepend=-1))
     counts, last = np.empty(hops, np.int64), np.empty(hops, np.int64)
     counts[order] = spent[peers] + ahead - np.repeat(ahead[first], np.diff(first, append=hops))

@@ -59,7 +59,7 @@ class WalkSum(Algorithm[State]):
         return home.value(grid=sum_grid(home, home.public.hops))
 
     def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State:
-        """What holders add does not depend on the token: all of it is asked for at once, and added up along the path."""
+        """What holders add does not depend on the token: all of it is asked for at once, and added up."""
         walk_compiled.unbudgeted(door)
         token, added = state.token.copy(), state.added.copy()
         walk_compiled.collected(door, path, token, added, Public(len(path)), stops, State, self._value)

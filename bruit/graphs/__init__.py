@@ -40,7 +40,8 @@ from bruit.graphs.spectrum import (
 from bruit.graphs.validity import Validity
 
 __all__ = [
-    "Butterfly", "Collaboration", "Complete", "Graph", "GraphSequence", "Validity", "angular_weights", "barabasi_albert",
+    "Butterfly", "Collaboration", "Complete", "Graph", "GraphSequence", "Validity", "angular_weights",
+    "barabasi_albert",
     "butterfly", "chebyshev_gamma", "chebyshev_gamma_star", "complete", "diameter", "erdos_renyi",
     "exponential", "florentine", "fresh",
     "from_edge_list", "from_edges", "from_ego", "from_matrix", "from_networkx", "geometric", "given", "graph", "grid",

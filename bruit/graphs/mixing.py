@@ -94,7 +94,8 @@ def from_edges(n: int, edges: ArrayLike, *, kind: str = "max", plus: int = 1, na
     keys.sort()
     keys = keys[np.diff(keys, prepend=-1) > 0]             # np.unique hashes large arrays, several times slower
     found = mixing(n, np.stack([keys // n, keys % n], axis=1), kind, plus)
-    return Graph(*found, name=(name or f"given:{n}") + _options(kind, plus), labels=labels, positions=positions, group=group)
+    return Graph(*found, name=(name or f"given:{n}") + _options(kind, plus),
+                 labels=labels, positions=positions, group=group)
 
 
 def from_matrix(matrix: ArrayLike | Weights, *, name: str | None = None, labels: tuple[str, ...] | None = None,

@@ -17,7 +17,6 @@ from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.events import Event, Exact, Mask, from_json
 
-
 COLUMNS = ("peer", "step", "clock", "event")
 
 

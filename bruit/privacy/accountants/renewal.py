@@ -127,12 +127,12 @@ def _renewed_fast(walk: UniformWalk, factors: Array, published: bool, first: Arr
     from scipy.fft import fft
 
     steps = len(factors) - 1
-    numbers = np.arange(steps + 1)
+    numbers = np.arange(steps + 1, dtype=np.float64)
     with np.errstate(divide="ignore"):
-        logs = walk.stays * numbers + np.log(factors)
-        ends = logs if published else walk.stays * numbers
-        begun = None if first is None else walk.stays * numbers + np.log(first)
-    cycles = math.log(walk.seen) + logs[:-1]
+        logs: Array = walk.stays * numbers + np.log(factors)
+        ends: Array = logs if published else walk.stays * numbers
+        begun: Array | None = None if first is None else walk.stays * numbers + np.log(first)
+    cycles: Array = math.log(walk.seen) + logs[:-1]
     growth = _growth(cycles)
     points = 1 << (8 * (steps + 1) - 1).bit_length()
     error, radius = 8 * (points.bit_length() - 1) * UNIT, math.log(FOLDED) / points
@@ -156,7 +156,8 @@ def _renewed_fast(walk: UniformWalk, factors: Array, published: bool, first: Arr
     slack = (outer_error + np.abs(whole) * off) / safe + 8 * UNIT * np.abs(whole)
     ended = 0.0
     if begun is not None:
-        opening, opening_error = series(math.log(walk.seen) + begun[: steps - 1])
+        shifted: Array = math.log(walk.seen) + begun[: steps - 1]
+        opening, opening_error = series(shifted)
         once = turn * turn * opening
         slack = math.exp(2 * tilt) * (opening_error * np.abs(whole) + np.abs(opening) * slack) + 8 * UNIT * np.abs(
             once * whole)  # fmt: skip

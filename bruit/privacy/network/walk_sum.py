@@ -56,8 +56,9 @@ def summation(
     """What the observers can learn about any other peer from the sum (walk:RW-1).
 
     route: `exact` (delta by Fourier recursion), `renyi`, or `cycles`: N whole cycles, N a quantile exceeded with
-    probability at most `tail`. Left out, it is exact, and renyi where that is too long to compute; a note says which. Cycles do not cover a published sum, whose last cycle is cut; `approximate` counts one
-    cycle more for it, which is no bound. `first` is that of the walk: drawn, or a peer whom everybody knows.
+    probability at most `tail`. Left out, it is exact, and renyi where that is too long to compute; a note says which.
+    Cycles do not cover a published sum, whose last cycle is cut; `approximate` counts one cycle more for it, which is
+    no bound. `first` is that of the walk: drawn, or a peer whom everybody knows.
 
     >>> said = summation(3, 6, 1.5, first="uniform", grid=0.002)
     >>> round(said.delta(1.0), 4), said.status

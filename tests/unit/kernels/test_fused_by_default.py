@@ -98,8 +98,8 @@ def test_the_default_is_the_general_path(algorithm, make, noise, fused):
     steps = 150 if isinstance(algorithm.schedule, br.Walk) else 6
     every = 30 if isinstance(algorithm.schedule, br.Walk) else 0 if timed else steps
     task = make(12)
-    slow, fast = (br.run(algorithm, graph, task, privacy=noise, steps=steps, seed=3, evaluate_every=every, engine=engine)
-                  for engine in (GENERAL, br.Bulk()))  # fmt: skip
+    options = {"privacy": noise, "steps": steps, "seed": 3, "evaluate_every": every}
+    slow, fast = (br.run(algorithm, graph, task, engine=engine, **options) for engine in (GENERAL, br.Bulk()))
     assert slow.engine == {"name": "bulk", "fused": False}
     assert fast.engine == {"name": "bulk", "fused": fused}
     compare(slow, fast)
@@ -155,7 +155,8 @@ def test_a_compiled_walk_that_is_off_is_refused(monkeypatch):
 @pytest.mark.usefixtures("anything_goes")
 def test_a_door_of_its_own_is_asked_at_every_hop(monkeypatch):
     asked = []
-    monkeypatch.setattr(TaskDoor, "gradient_on", lambda door, at, *rest: asked.append(len(at.ids)) or _given(door, at, *rest))
+    monkeypatch.setattr(TaskDoor, "gradient_on", lambda door, at, *rest: asked.append(len(at.ids)) or _given(
+        door, at, *rest))  # fmt: skip
     br.run(br.WalkSGD(), complete(12), logistic(12), privacy=NOISE, steps=150, evaluate_every=0)
     assert sum(asked) == 150
     assert len(asked) < 10
@@ -177,7 +178,8 @@ def test_files_ask_for_either_or_leave_it_open():
 
 
 def test_stops_end_where_somebody_looks():
-    assert [(part.start, part.stop) for part in Stops(every=5).parts(12, 3)] == [(0, 3), (3, 5), (5, 8), (8, 10), (10, 12)]
+    found = [(part.start, part.stop) for part in Stops(every=5).parts(12, 3)]
+    assert found == [(0, 3), (3, 5), (5, 8), (8, 10), (10, 12)]
     assert [part.stop for part in Stops().parts(7, 4)] == [4, 7]
     assert list(Stops().parts(0, 4)) == []
 

@@ -13,8 +13,8 @@ from bruit.testing import small_task
 NOISE = br.Gaussian(clip=1.0, sigma=1.0)
 
 
-def run(graph="er:20,c=2", algorithm=None, steps=4, **options):
-    return br.run(algorithm or br.Averaging(), graph, small_task(20), privacy=NOISE, steps=steps, evaluate_every=0, **options)
+def run(**options):
+    return br.run(br.Averaging(), "er:20,c=2", small_task(20), privacy=NOISE, steps=4, evaluate_every=0, **options)
 
 
 def test_one_view_is_computed_once(monkeypatch):
@@ -24,7 +24,8 @@ def test_one_view_is_computed_once(monkeypatch):
         graph, observers, steps))  # fmt: skip
     found = run()
     first = found.epsilon(of=3, seen_by=1)
-    assert [found.epsilon(of=u, seen_by=1) for u in (3, 4, 5)][0] == first
+    found.epsilon(of=4, seen_by=1)
+    assert found.epsilon(of=3, seen_by=1) == first
     found.epsilon(of=3, seen_by=2)
     assert asked == [(1,), (2,)]
 

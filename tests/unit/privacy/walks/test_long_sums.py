@@ -17,7 +17,7 @@ from bruit.privacy.network.walk_sum import sum_divergence, summation
 @pytest.mark.parametrize("published", [True, False])
 @pytest.mark.parametrize("begins", [True, False])
 def test_long_walks_are_rounded_up_and_little(n, steps, scale, published, begins, monkeypatch):
-    """By Fourier transforms: never below the recursion, whose own rounding is 1e-13 of its steps, and not 1e-8 above."""
+    """By Fourier transforms: never below the recursion, but for its own 1e-13 a step, and not 1e-8 above."""
     walk = UniformWalk(n, 1, begins)
     direct = walk_moment(walk, scale, steps, published)
     monkeypatch.setattr(renewal, "LONG", 0)
