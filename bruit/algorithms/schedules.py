@@ -12,7 +12,6 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,8 +24,6 @@ from bruit.trace import Meetings
 
 SHEET = 1024  # activations whose draws share one address
 UNIFORM = "uniform"  # in place of the number of the peer with whom a walk starts
-_LAWS: WeakKeyDictionary[Graph, Array] = WeakKeyDictionary()  # twenty walks on one graph need its law once
-_ALIKE: WeakKeyDictionary[Graph, bool] = WeakKeyDictionary()
 
 
 class Schedule(ABC):
@@ -188,7 +185,7 @@ class Walk(Schedule):
                 around.append(following[around[-1]])
             return np.array(around[:steps], np.int64)
         uniform = dice.uniform("hop", np.arange(max(steps - 1, 0)), self.token)[:, 0]
-        if all_alike(graph):
+        if graph.alike:
             path = np.empty(steps, np.int64)
             path[:1], path[1:] = first, _uniform_peer(graph.n, uniform)
             return path
@@ -196,8 +193,8 @@ class Walk(Schedule):
             from bruit.kernels.walk import visits
 
             matrix = graph.weights
-            return np.asarray(visits(matrix.indptr, matrix.indices, row_cumulative(graph), uniform, first))
-        law = row_cumulative(graph)
+            return np.asarray(visits(matrix.indptr, matrix.indices, graph.cumulative, uniform, first))
+        law = graph.cumulative
         visited = [first]
         for draw in uniform[: max(steps - 1, 0)]:
             low, high = graph.weights.indptr[visited[-1]], graph.weights.indptr[visited[-1] + 1]
@@ -211,7 +208,7 @@ class Walk(Schedule):
             return _successor(graph, at)
         around, weights = graph.row(at)
         draw = float(dice.uniform("hop", np.array([hop_number]), self.token)[0, 0])
-        if all_alike(graph):
+        if graph.alike:
             return int(_uniform_peer(graph.n, np.array([draw]))[0])
         return int(around[min(int(np.searchsorted(np.cumsum(weights), draw)), len(around) - 1)])
 
@@ -264,35 +261,14 @@ def activation_draws(dice: Dice, first: int, sheets: int) -> Array:
     return dice.uniform("meeting", np.arange(first, first + sheets), 0, 0, SHEET).reshape(-1)  # (sheets * SHEET,)
 
 
-def row_cumulative(graph: Graph) -> Array:
-    """Cumulative mixing weights within each row of the matrix, aligned with its entries; kept as long as the graph."""
-    law = _LAWS.get(graph)
-    if law is None:
-        total = np.cumsum(graph.weights.data)
-        before = np.concatenate(([0.0], total))[graph.weights.indptr[:-1]]
-        law = _LAWS[graph] = np.asarray(total - np.repeat(before, np.diff(graph.weights.indptr)))
-    return law
-
-
 def _uniform_peer(n: int, uniform: Array) -> Ints:
     """One of n peers, for each uniform draw; draws are above 0."""
     return np.asarray(np.minimum(np.ceil(uniform * n) - 1, n - 1), np.int64)
 
 
-def all_alike(graph: Graph) -> bool:
-    """Whether a token goes from everybody to everybody with the same chance, so that a walk needs no weights at all."""
-    if isinstance(graph, Complete):
-        return graph.alike
-    if graph.entries != graph.n**2:
-        return False
-    if graph not in _ALIKE:
-        _ALIKE[graph] = bool(graph.weights.data.min() == graph.weights.data.max())
-    return _ALIKE[graph]
-
-
 def hop(graph: Graph, at: Ints, uniform: Array) -> Ints:
     """Where a token at each given peer goes, for one uniform draw each: vectorized inverse of the row's law."""
-    if graph.implicit and all_alike(graph):
+    if graph.implicit and graph.alike:
         return _uniform_peer(graph.n, uniform)
     total = np.concatenate(([0.0], np.cumsum(graph.weights.data)))
     low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]

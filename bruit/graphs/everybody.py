@@ -80,7 +80,7 @@ class Complete(Graph):
         """What everybody keeps of its own value."""
         return (self._denominator - self.n + 1) / self._denominator
 
-    @property
+    @cached_property
     def alike(self) -> bool:
         """Whether a peer gives itself what it gives to others: all weights are 1/n, and one step averages exactly."""
         return self._denominator == self.n

@@ -71,6 +71,18 @@ class Graph:
         low, high = self.weights.indptr[v], self.weights.indptr[v + 1]
         return self.weights.indices[low:high].astype(np.int64), self.weights.data[low:high]
 
+    @cached_property
+    def cumulative(self) -> Array:
+        """Cumulative weights within each row, aligned with the entries of the matrix: the law of a token at a peer."""
+        total = np.cumsum(self.weights.data)
+        before = np.concatenate(([0.0], total))[self.weights.indptr[:-1]]
+        return np.asarray(total - np.repeat(before, np.diff(self.weights.indptr)))
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether everybody gives everybody the same weight, so that a walk needs no weights at all."""
+        return self.entries == self.n**2 and bool(self.weights.data.min() == self.weights.data.max())
+
     def mix(self, rows: Array) -> Array:
         """W rows, one row a peer."""
         return np.asarray(self.weights @ rows)
