@@ -190,3 +190,17 @@ def test_ring_order_of_all_peers_at_once(graph):
 
     graph = named_graph(graph)
     assert _successors(graph).tolist() == [_successor(graph, v) for v in range(graph.n)]
+
+
+@pytest.mark.usefixtures("anything_goes")
+def test_a_default_run_is_replayed_as_strictly_as_before():
+    """To 1e-9, though it was fused; and an audit watches it, which takes the general path."""
+    task = logistic(12)
+    run = br.run(br.WalkSGD(), complete(12), task, privacy=NOISE, steps=60, evaluate_every=0)
+    assert run.engine["fused"] is True
+    assert br.replay(run, task).difference < 1e-9
+    run.state.token[0] += 1e-7
+    with pytest.raises(br.ConformanceError, match="final states differ"):
+        br.replay(run, task)
+    watched = br.run(br.WalkSGD(), complete(12), task, privacy=NOISE, steps=60, evaluate_every=0, watch=[3])
+    assert watched.engine["fused"] is False
