@@ -83,10 +83,11 @@ class Experiment:
         result.references = found
 
     def _scored(self) -> int | None:
-        """How often models are scored: a fused path scores nothing on the way, and nothing at all in its own time."""
-        if not self.file.engine.fused:
+        """How often models are scored: fused rounds and meetings score nothing on the way, and in time nothing at all.
+        """
+        if not self.file.engine.fused or isinstance(self.algorithm.schedule, Walk):
             return None
-        return self.steps if isinstance(self.algorithm.schedule, Rounds | Walk) else 0
+        return self.steps if isinstance(self.algorithm.schedule, Rounds) else 0
 
 
 def measured(algorithm: WalkADMM | FederatedADMM, task: Task) -> dict[str, float]:
@@ -234,7 +235,7 @@ def build_engine(file: ExperimentFile) -> Engine:
     """The engine of the file; compiled paths are the bulk engine's."""
     options = file.engine.model_dump(exclude={"name", "fused"})
     if file.engine.name == "bulk":
-        return Bulk(fused=file.engine.fused)
+        return Bulk(fused="auto" if file.engine.fused is None else file.engine.fused)
     if file.engine.fused:
         raise ConfigError("fused paths have no latency, loss or churn; use engine.name = \"bulk\", or leave fused out")
     return Events(**options)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bruit.algorithms.schedules import Walk, all_alike
+from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
@@ -66,7 +66,7 @@ def communication(run: Run, losses: Array | None = None) -> Communication | None
     graph, schedule = run.graph, run.algorithm.schedule
     if not isinstance(graph, Graph) or not isinstance(schedule, Walk) or schedule.order != "random":
         return None
-    if all_alike(graph) or run.privacy is None or run.privacy.sigma == 0 or (losses is None and run.n > MOST):
+    if graph.alike or run.privacy is None or run.privacy.sigma == 0 or (losses is None and run.n > MOST):
         return None
     try:
         found = run.losses() if losses is None else losses

@@ -109,7 +109,7 @@ class EngineSection(Section):
     """bulk (instantaneous) or events (latency, loss, churn)."""
 
     name: Literal["bulk", "events"] = "bulk"
-    fused: bool = False
+    fused: bool | None = None
     latency: float = Field(0.0, ge=0)
     loss: float = Field(0.0, ge=0, lt=1)
     churn: float = Field(0.0, ge=0, lt=1)

@@ -12,7 +12,6 @@ from math import inf, isfinite
 from typing import Any
 
 from bruit.algorithms.federated_admm import FederatedADMM
-from bruit.algorithms.schedules import all_alike
 from bruit.algorithms.walk_admm import WalkADMM
 from bruit.algorithms.walk_rate import declared_utility
 from bruit.algorithms.walk_sgd import WalkSGD
@@ -96,7 +95,7 @@ def _admm(run: Run, gamma: float, relaxation: float, active: float, members: int
 
 
 def _walk_admm(run: Run, algorithm: WalkADMM) -> Expectation:
-    if not isinstance(run.graph, Graph) or not all_alike(run.graph):
+    if not isinstance(run.graph, Graph) or not run.graph.alike:
         raise ConfigError("the statement on ADMM is for holders drawn independently, as on the complete graph")
     return _admm(run, algorithm.gamma, algorithm.relaxation, 1 / run.n, run.n, run.steps)
 

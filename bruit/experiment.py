@@ -109,8 +109,9 @@ def run(
     estimates = algorithm.estimate(state)
     local = twin is not None and not same(estimates, algorithm.estimate(twin))
     return Run(
-        algorithm, graph, steps, seed, engine.describe(), privacy, task.describe(), task.constants(), outcome.trace,
-        ledger, outcome.metrics, estimates, state=state, phase=phase, before=after, carried=carried,
+        algorithm, graph, steps, seed, {**engine.describe(), **outcome.ran}, privacy, task.describe(),
+        task.constants(), outcome.trace, ledger, outcome.metrics, estimates, state=state, phase=phase,
+        before=after, carried=carried,
         noise=frozenset({source}) | (frozenset() if after is None else after.noise), rehearsal=rehearsal,
         unwatched=outcome.unwatched or door.watch.blind, local=local, twin=twin, start=start,
         declared=(*door.declared, *(() if start is None else (Hypothesis(start.hypothesis(), checked=False),))),

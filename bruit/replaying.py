@@ -35,7 +35,7 @@ def replay(first: Run, task: Task | None = None, progress: Progress | None = Non
         first.algorithm, first.graph, task, privacy=first.privacy, steps=first.steps, seed=first.seed, engine=Bulk(),
         evaluate_every=0, given=first.trace, progress=progress, rehearsal=first.rehearsal, start=first.start,
     )  # fmt: skip
-    tolerance = 1e-5 if first.engine.get("fused") else 1e-9  # a fused path may compute in single precision
+    tolerance = first.algorithm.fused_within if first.engine.get("fused") else 1e-9
     if first.state is not None:
         return compare(first, second, tolerance)
     difference = float(np.abs(first.estimates - second.estimates).max(initial=0.0))

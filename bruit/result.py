@@ -94,6 +94,7 @@ class Run:
     learned: Learned | None = field(default=None, repr=False)
     identity: str = ""
     start: PublicModel | None = None
+    _asked: tuple[tuple[Any, ...], Accountant] | None = field(default=None, init=False, repr=False, compare=False)
     plotter: ClassVar[Callable[[Run], Any] | None] = None  # set by the dashboard, a higher part of the package
 
     @property
@@ -129,8 +130,15 @@ class Run:
                      self.unwatched, self.declared, self.stopped_words())  # fmt: skip
 
     def accountant(self) -> Accountant:
+        """Who answers questions about this run; the same one for the next question, unless the run was changed."""
         earlier = None if self.before is None else self.before.accountant()
-        return Accountant(self.facts(), self.algorithm.guarantees(), earlier, self.carried != "nothing")
+        known = (self.algorithm, self.graph, self.steps, self.ledger, self.ledger.calls, self.trace, self.trace.faults,
+                 self.trace.missed, self.privacy, self.constants, self.noise, self.unwatched, self.declared, earlier,
+                 self.carried, self.interrupted)  # fmt: skip
+        if self._asked is None or not all(map(_same, self._asked[0], known)):
+            made = Accountant(self.facts(), self.algorithm.guarantees(), earlier, self.carried != "nothing")
+            self._asked = (known, made)
+        return self._asked[1]
 
     def guarantee(self, of: Peers = None, seen_by: Observers = None, delta: float = 1e-6,
                   status: Status = "proven") -> Guarantee:  # fmt: skip
@@ -261,7 +269,7 @@ class Run:
     def _write(self, folder: Path) -> None:
         folder.mkdir()
         columns = self.trace.columns()
-        if isinstance(self.graph, Graph):
+        if isinstance(self.graph, Graph) and not self.graph.implicit:  # else its name says it
             matrix = self.graph.weights
             columns |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
         np.savez_compressed(folder / "trace.npz", **columns)
@@ -324,6 +332,11 @@ def noise_source(
 def _past(before: Run | None, start: PublicModel | None) -> str:
     """What a run began with: the run before it, a public model, or nothing."""
     return ("" if before is None else before.public_digest()) + ("" if start is None else f" start {start.digest()}")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """One thing, or equal as words and numbers are; arrays and what holds them are never looked into."""
+    return one is other or (isinstance(one, int | str | float) and type(one) is type(other) and bool(one == other))
 
 
 def _plain(public: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import sys
 QUESTIONS = (
     "cold_start", "gossip_sgd", "averaging", "chebyshev", "meetings", "walk", "noise", "one_source", "exact_loss",
     "peers", "reconstruction", "renoised", "walk_noise", "walk_pairs", "admm", "audit", "local_dp", "gopa",
-    "gosta", "two_party", "report", "ui", "personal", "proven",
+    "gosta", "two_party", "report", "ui", "personal", "proven", "reasons",
 )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from numba import njit
 
 import bruit as br
 from benchmarks.timing import Answer, Goal, interleaved, main
-from bruit.algorithms.schedules import row_cumulative
 from bruit.graphs import Graph, complete, erdos_renyi
 from bruit.randomness import Replay
 from bruit.repeating import repeat
@@ -37,7 +36,7 @@ def numpy_loop(graph: Graph, task: Logistic, steps: int, dice: Replay | None = N
     The noise comes from numpy's PCG64, or from dice: cryptographic, and rounded to the mechanism's lattice.
     """
     block, rng, at = task.records.blocks[0], np.random.default_rng(0), 0
-    x, indptr, indices, law = np.zeros(task.dim), graph.weights.indptr, graph.weights.indices, row_cumulative(graph)
+    x, indptr, indices, law = np.zeros(task.dim), graph.weights.indptr, graph.weights.indices, graph.cumulative
     for hop in range(steps):
         features, targets = block.features[at], block.targets[at]
         slopes = (np.tanh(features @ x / 2) - targets) / 2

@@ -15,8 +15,8 @@ import inspect
 import pkgutil
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
 
@@ -32,6 +32,30 @@ from bruit.randomness import Dice
 State = TypeVar("State")
 
 
+class Stops(NamedTuple):
+    """Where a compiled loop stops to be looked at: after every so many steps (0: only where it likes), `at` is told how
+    many are done, and the state. `watched`: what it finds is given to `absorb`, which must say the same, so that all
+    data leaves through the door and its ledger line."""
+
+    every: int = 0
+    at: Callable[[int, Any], None] = lambda done, state: None
+    watched: bool = False
+
+    def parts(self, total: int, longest: int) -> Iterator[slice]:
+        """The steps in order, in parts of at most that length that end where somebody looks."""
+        begin = 0
+        while begin < total:
+            due = (begin // self.every + 1) * self.every if self.every else total
+            end = min(begin + longest, due, total)
+            yield slice(begin, end)
+            begin = end
+
+    def pass_by(self, done: int, total: int, state: Any) -> None:
+        """Tell the state after so many steps; the last one is the engine's to tell."""
+        if done < total:
+            self.at(done, state)
+
+
 class Public:
     """No public facts beyond the graph: what `prepare` makes unless an algorithm says otherwise."""
 
@@ -41,11 +65,15 @@ class Algorithm(ABC, Generic[State]):
 
     `linear` claims that messages are linear in what the door released (tested by superposition); `private` lists
     state fields that must stay at home and are blanked before `emit`; `guarantees` lists the theorems that apply.
+    `fused_within` is how far a fused path may be from the general one, relative to the largest number of the state (or
+    to 1); `fused_by_door` says that a watched one (`Stops`) reads no record past a `Home`, as `absorb` does.
     """
 
     linear: ClassVar[bool] = False
     private: ClassVar[tuple[str, ...]] = ()
     simulated_only: ClassVar[str] = ""  # why real peers cannot run it, if they cannot
+    fused_within: ClassVar[float] = 1e-9
+    fused_by_door: ClassVar[bool] = False
 
     @property
     def schedule(self) -> Schedule:
@@ -96,8 +124,9 @@ class Algorithm(ABC, Generic[State]):
         """The state after the meetings that the schedule draws from these dice, and how many they were."""
         return None
 
-    def fused_walk(self, state: State, path: Ints, door: Door) -> State | None:
-        """The state after the token visited the peers of the path in order, reading data through the door."""
+    def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State | None:
+        """The state after the token visited the peers of the path in order, reading data through the door; it is looked
+        at on the way, at the `stops`."""
         return None
 
     def fused_wakes(self, state: State, graph: Graph, woken: Ints, door: Door) -> State | None:
@@ -110,6 +139,10 @@ class Algorithm(ABC, Generic[State]):
         For such algorithms everything after `start` is public: draws, exchanges, and what the door says of pairs.
         """
         return None
+
+    def not_fused(self, door: Door) -> str:
+        """Why the fused path cannot read through this door; empty if it can."""
+        return ""
 
     def guarantees(self) -> tuple[Theorem, ...]:
         """Theorems on this algorithm's views, each naming it; the least that holds is taken, local DP if none does."""

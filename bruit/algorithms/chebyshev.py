@@ -43,6 +43,7 @@ class Chebyshev(Algorithm[State]):
     gamma: float | None = None
     tuned: bool = False
     linear: ClassVar[bool] = True
+    fused_within: ClassVar[float] = 1e-5  # it mixes in single precision
 
     def __post_init__(self) -> None:
         positive(self, "gamma")

@@ -10,6 +10,7 @@ import numpy as np
 
 from bruit.algorithms.home import Door, TaskDoor
 from bruit.algorithms.messages import Links
+from bruit.algorithms.walk_compiled import refusal
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph
@@ -60,6 +61,11 @@ def descend(
     event = Exact() if mechanism is None else mechanism.event_of(private.dim)
     private.ledger.record(woken[reads], step[reads], step[reads], event)
     return models, spent
+
+
+def reason(door: Door) -> str:
+    """Why the compiled descent cannot read through this door; empty if it can."""
+    return refusal(_fusible, door)
 
 
 def _fusible(door: Door) -> tuple[TaskDoor, _Problem]:

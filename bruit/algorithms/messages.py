@@ -173,6 +173,8 @@ class Links:
     @classmethod
     def of_graph(cls, graph: Graph) -> Links:
         """All peers at once: broadcast rows are indexed by peer."""
+        if graph.implicit:
+            return AllLinks(graph, np.arange(graph.n))
         matrix = graph.weights
         owners = np.repeat(np.arange(graph.n), np.diff(matrix.indptr))
         off = matrix.indices != owners
@@ -183,14 +185,18 @@ class Links:
     @classmethod
     def alone(cls, n: int) -> Links:
         """Nobody hears anybody: what fused walks begin with, since a token asks for no slots."""
+        return cls.alone_at(np.arange(n))
+
+    @classmethod
+    def alone_at(cls, lanes: Ints) -> Links:
+        """The same for some lanes."""
         none = np.zeros(0, np.int64)
-        return cls(np.arange(n), np.zeros(n + 1, np.int64), none, none, np.zeros(0), np.ones(n))
+        return cls(lanes, np.zeros(len(lanes) + 1, np.int64), none, none, np.zeros(0), np.ones(len(lanes)))
 
     @classmethod
     def of_peer(cls, graph: Graph, peer: int) -> Links:
         """One peer: broadcast rows are its neighbors' and its own, sorted by id, as it would receive them."""
-        low, high = graph.weights.indptr[peer], graph.weights.indptr[peer + 1]
-        around, weights = graph.weights.indices[low:high].astype(np.int64), graph.weights.data[low:high]
+        around, weights = graph.row(peer)
         off = around != peer
         full = csr_array((weights, np.arange(len(around)), np.array([0, len(around)])), shape=(1, len(around)))
         start = np.array([0, int(off.sum())])
@@ -202,6 +208,11 @@ class Links:
         half = np.full(len(lanes), 0.5)
         order = np.arange(len(lanes))
         return cls(lanes, np.arange(len(lanes) + 1), partners, order, half, half)
+
+    @property
+    def copies(self) -> int:
+        """How many messages are heard."""
+        return len(self.senders)
 
     @property
     def edges(self) -> Edges:
@@ -233,6 +244,59 @@ class Links:
 
     def parts(self) -> tuple[Ints, Ints, Ints, Ints, Array, Array]:
         return self.ids, self.start, self.senders, self.columns, self.weights, self.own
+
+
+class _AllEdges(Edges):
+    """Each of these lanes speaks to everybody else, in a graph whose links are too many to be listed."""
+
+    def __init__(self, graph: Graph, ids: Ints) -> None:
+        object.__setattr__(self, "ids", ids)
+        object.__setattr__(self, "start", np.arange(len(ids) + 1) * (graph.n - 1))
+        object.__setattr__(self, "_graph", graph)
+
+    @property
+    def peers(self) -> Ints:
+        return cast(Ints, cast(Any, self)._graph.weights.indices)  # refused, with a sentence
+
+    def none(self) -> Edges:
+        return Links.alone_at(self.ids).edges
+
+
+class AllLinks(Links):
+    """Each of these lanes hears everybody else, in a graph whose links are too many to be listed: only what takes the
+    mixed messages can be told them (`Inbox.mix`), anything that looks at single links is refused."""
+
+    def __init__(self, graph: Graph, ids: Ints) -> None:
+        edges = _AllEdges(graph, ids)
+        for field, value in (("ids", ids), ("start", edges.start), ("own", graph.self_weights()[ids]),
+                             ("graph", graph), ("full", _Mixing(graph) if len(ids) == graph.n else None)):  # fmt: skip
+            object.__setattr__(self, field, value)
+
+    graph: Graph
+
+    @property
+    def senders(self) -> Ints:
+        return self.edges.peers
+
+    columns = weights = senders  # type: ignore[assignment]
+
+    @property
+    def copies(self) -> int:
+        return int(self.start[-1])
+
+    @property
+    def edges(self) -> Edges:
+        return _AllEdges(self.graph, self.ids)
+
+
+@dataclass(frozen=True)
+class _Mixing:
+    """The weights of a graph as something to multiply with, and nothing else."""
+
+    graph: Graph
+
+    def __matmul__(self, rows: Array) -> Array:
+        return self.graph.mix(rows)
 
 
 @dataclass(frozen=True)

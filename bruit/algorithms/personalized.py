@@ -86,3 +86,8 @@ class Personalized(Algorithm[State]):
         model, spent = descend(state.model, state.spent, graph, woken, door, self.coupling, public.peers.confidence,
                                public.peers.smoothness, public.updates)  # fmt: skip
         return State(model, spent)
+
+    def not_fused(self, door: Door) -> str:
+        from bruit.algorithms.fused_descent import reason
+
+        return reason(door)

@@ -16,9 +16,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms import walk_compiled
+from bruit.algorithms.algorithm import Algorithm, Stops
 from bruit.algorithms.exchange import sum_grid
-from bruit.algorithms.home import Home, OnGrid
+from bruit.algorithms.home import Door, Home, OnGrid
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Ints
@@ -44,6 +45,7 @@ class RingSum(Algorithm[State]):
     published: bool = False
     schedule: Walk = Walk(order="ring")
     linear: ClassVar[bool] = True
+    fused_by_door: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.noise not in ("spaced", "shared"):
@@ -61,11 +63,31 @@ class RingSum(Algorithm[State]):
         return edges.broadcast(state.token)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        grid = sum_grid(home, home.public.hops)
-        token = inbox.only() + home.value(noise=self._levels(home.clock, home.public.peers), grid=grid)
-        if self.published:
-            token = home.mask(token, home.sigma, home.last, OnGrid(grid))
+        token = self._masked(inbox.only() + self._value(home), home)
         return State(token, home.before + home.clock + 1)
+
+    def _value(self, home: Home) -> Array:
+        """What each holder adds to the token."""
+        grid = sum_grid(home, home.public.hops)
+        return home.value(noise=self._levels(home.clock, home.public.peers), grid=grid)
+
+    def _masked(self, token: Array, home: Home) -> Array:
+        """The token with one noise more, at its last holder and if it is published."""
+        if not self.published:
+            return token
+        return home.mask(token, home.sigma, home.last, OnGrid(sum_grid(home, home.public.hops)))
+
+    def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State:
+        """What holders add does not depend on the token: all of it is asked for at once, and added up."""
+        walk_compiled.unbudgeted(door)
+        token, added = state.token.copy(), state.added.copy()
+        # The last noise is added to the last value, and both to the token: on a grid sums are exact, in any order.
+        walk_compiled.collected(door, path, token, added, Public(len(token), len(path)), stops, State,
+                                lambda home: self._masked(self._value(home), home))  # fmt: skip
+        return State(token, added)
+
+    def not_fused(self, door: Door) -> str:
+        return walk_compiled.refusal(walk_compiled.unbudgeted, door)
 
     def adopt(self, state: State, token: Array, public: Public) -> State:
         return State(token, np.full(len(token), public.hops, np.int64))

@@ -12,21 +12,18 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.domains import whole
 from bruit.errors import ConfigError
-from bruit.graphs import Graph
+from bruit.graphs import Complete, Graph
 from bruit.randomness import Dice
 from bruit.trace import Meetings
 
 SHEET = 1024  # activations whose draws share one address
 UNIFORM = "uniform"  # in place of the number of the peer with whom a walk starts
-_LAWS: WeakKeyDictionary[Graph, Array] = WeakKeyDictionary()  # twenty walks on one graph need its law once
-_ALIKE: WeakKeyDictionary[Graph, bool] = WeakKeyDictionary()
 
 
 class Schedule(ABC):
@@ -139,6 +136,9 @@ class Pairs(Schedule):
             partner = hop(graph, who, uniform)
             return np.where(partner == who, -1, partner)
         degree = graph.degrees[who]
+        if graph.implicit:
+            rank = np.minimum((uniform * degree).astype(np.int64), degree - 1)
+            return rank + (rank >= who)
         start = graph.weights.indptr[who]
         rank = np.minimum((uniform * degree).astype(np.int64), np.maximum(degree - 1, 0))
         entry = np.minimum(start + rank, len(graph.weights.indices) - 1)
@@ -192,21 +192,21 @@ class Walk(Schedule):
     def _visited(self, graph: Graph, steps: int, dice: Dice, first: int, hops: int) -> Ints:
         """So many visits, `first` included, from the draw of hop number `hops` on."""
         if self.order == "ring":
-            around = [first]
+            following, around = _successors(graph).tolist(), [first]
             while len(around) < steps:
-                around.append(_successor(graph, around[-1]))
+                around.append(following[around[-1]])
             return np.array(around[:steps], np.int64)
         uniform = dice.uniform("hop", np.arange(hops, hops + max(steps - 1, 0)), self.token)[:, 0]
-        if all_alike(graph):
+        if graph.alike:
             path = np.empty(steps, np.int64)
-            path[:1], path[1:] = first, np.minimum(np.ceil(uniform * graph.n) - 1, graph.n - 1)  # draws are > 0
+            path[:1], path[1:] = first, _uniform_peer(graph.n, uniform)
             return path
         if steps > 10_000:
             from bruit.kernels.walk import visits
 
             matrix = graph.weights
-            return np.asarray(visits(matrix.indptr, matrix.indices, row_cumulative(graph), uniform, first))
-        law = row_cumulative(graph)
+            return np.asarray(visits(matrix.indptr, matrix.indices, graph.cumulative, uniform, first))
+        law = graph.cumulative
         visited = [first]
         for draw in uniform[: max(steps - 1, 0)]:
             low, high = graph.weights.indptr[visited[-1]], graph.weights.indptr[visited[-1] + 1]
@@ -218,14 +218,15 @@ class Walk(Schedule):
         """Where the holder of hop `hop_number` sends the token, from its own row alone; agrees with `path`."""
         if self.order == "ring":
             return _successor(graph, at)
-        low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
+        around, weights = graph.row(at)
         draw = float(dice.uniform("hop", np.array([hop_number]), self.token)[0, 0])
-        entry = int(np.searchsorted(np.cumsum(graph.weights.data[low:high]), draw))
-        return int(graph.weights.indices[min(low + entry, high - 1)])
+        if graph.alike:
+            return int(_uniform_peer(graph.n, np.array([draw]))[0])
+        return int(around[min(int(np.searchsorted(np.cumsum(weights), draw)), len(around) - 1)])
 
     def goes_round(self, graph: Graph) -> bool:
         """Whether in ring order every peer hands the token to the next one, so that nobody is left out."""
-        return self.order == "ring" and all(_successor(graph, v) == (v + 1) % graph.n for v in range(graph.n))
+        return self.order == "ring" and np.array_equal(_successors(graph), (np.arange(graph.n) + 1) % graph.n)
 
     def meetings(self, graph: Graph, steps: int, dice: Dice, before: int = 0, holder: int | None = None) -> Meetings:
         """The token's way; its entry is a hop from the first peer to itself, or from who holds it already."""
@@ -254,8 +255,18 @@ class Wakes(Schedule):
 
 def _successor(graph: Graph, at: int) -> int:
     """The neighbor whose number comes next after the peer's own, around the circle of numbers; oneself if alone."""
-    row = graph.weights.indices[graph.weights.indptr[at] : graph.weights.indptr[at + 1]].astype(np.int64)
+    row = graph.row(at)[0]
     return int(row[np.argmin((row - at - 1) % graph.n)])
+
+
+def _successors(graph: Graph) -> Ints:
+    """The same for every peer  # (n,)."""
+    if isinstance(graph, Complete):
+        return (np.arange(graph.n) + 1) % graph.n
+    matrix = graph.weights
+    rows = np.repeat(np.arange(graph.n), np.diff(matrix.indptr))
+    ahead = np.minimum.reduceat((matrix.indices.astype(np.int64) - rows - 1) % graph.n, matrix.indptr[:-1])
+    return np.asarray((np.arange(graph.n) + 1 + ahead) % graph.n, np.int64)
 
 
 def activation_draws(dice: Dice, first: int, sheets: int) -> Array:
@@ -263,27 +274,15 @@ def activation_draws(dice: Dice, first: int, sheets: int) -> Array:
     return dice.uniform("meeting", np.arange(first, first + sheets), 0, 0, SHEET).reshape(-1)  # (sheets * SHEET,)
 
 
-def row_cumulative(graph: Graph) -> Array:
-    """Cumulative mixing weights within each row of the matrix, aligned with its entries; kept as long as the graph."""
-    law = _LAWS.get(graph)
-    if law is None:
-        total = np.cumsum(graph.weights.data)
-        before = np.concatenate(([0.0], total))[graph.weights.indptr[:-1]]
-        law = _LAWS[graph] = np.asarray(total - np.repeat(before, np.diff(graph.weights.indptr)))
-    return law
-
-
-def all_alike(graph: Graph) -> bool:
-    """Whether a token goes from everybody to everybody with the same chance, so that a walk needs no weights at all."""
-    if len(graph.weights.data) != graph.n**2:
-        return False
-    if graph not in _ALIKE:
-        _ALIKE[graph] = bool(graph.weights.data.min() == graph.weights.data.max())
-    return _ALIKE[graph]
+def _uniform_peer(n: int, uniform: Array) -> Ints:
+    """One of n peers, for each uniform draw; draws are above 0."""
+    return np.asarray(np.minimum(np.ceil(uniform * n) - 1, n - 1), np.int64)
 
 
 def hop(graph: Graph, at: Ints, uniform: Array) -> Ints:
     """Where a token at each given peer goes, for one uniform draw each: vectorized inverse of the row's law."""
+    if graph.implicit and graph.alike:
+        return _uniform_peer(graph.n, uniform)
     total = np.concatenate(([0.0], np.cumsum(graph.weights.data)))
     low, high = graph.weights.indptr[at], graph.weights.indptr[at + 1]
     entry = np.searchsorted(total, total[low] + uniform * (total[high] - total[low]), side="right") - 1

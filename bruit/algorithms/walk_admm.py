@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bruit.algorithms import walk_compiled
-from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.algorithm import Algorithm, Stops
 from bruit.algorithms.home import Door, Home, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
@@ -49,6 +49,7 @@ class WalkADMM(Algorithm[State]):
     bound: float | None = None
     schedule: Walk = Walk()
     private: ClassVar[tuple[str, ...]] = ("dual",)
+    fused_within: ClassVar[float] = 1e-5  # two solvers agree to 1e-10, and the grid may round them to neighbors
 
     def __post_init__(self) -> None:
         positive(self, "gamma", "bound")
@@ -78,7 +79,7 @@ class WalkADMM(Algorithm[State]):
         change = 2 * self.relaxation * (z - state.dual - self.gamma * slope)  # x - z with x = 2 z - u - gamma slope
         return State(token + change / home.public.peers, state.dual + change)
 
-    def fused_walk(self, state: State, path: Ints, door: Door) -> State:
+    def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State:
         """Proximal steps of ridge (closed form) and logistic tasks (Newton) in one compiled loop along the path."""
         from bruit.kernels.admm import LOGISTIC, SQUARED, proximal_walk
         from bruit.kernels.walk import contributions
@@ -93,17 +94,20 @@ class WalkADMM(Algorithm[State]):
         start, features, targets = walk_compiled.flat(task.records)
         lengths, limits = (self.gamma, self.relaxation, TOLERANCE), (self.l1, self.l2, _or_infinite(self.bound))
         zhat = token[path[0]].copy() if len(path) else token[0]
-        hops = max(64, CHUNK // task.dim)
-        for begin in range(0, len(path), hops):
-            here = slice(begin, begin + hops)
+        for here in stops.parts(len(path), max(64, CHUNK // task.dim)):
             noise = walk_compiled.noise_of(private, path[here], step[here], everywhere[here], everywhere[here])
             bad = proximal_walk(path[here], noise, start, features, targets, token, dual, zhat, loss, lengths,
                                 limits, clip, spacing)  # fmt: skip
             if bad >= 0:
-                where = f"of peer {path[begin + bad]} at hop {begin + bad}"
+                hop = here.start + bad
+                where = f"of peer {path[hop]} at hop {hop}"
                 raise ConfigError(f"the proximal point {where} was not found to {TOLERANCE:g}; lower gamma or noise")
+            stops.pass_by(here.stop, len(path), State(token, dual))
         walk_compiled.record(private, path, step, everywhere, everywhere)
         return State(token, dual)
+
+    def not_fused(self, door: Door) -> str:
+        return walk_compiled.refusal(lambda asked: self._fusible(walk_compiled.private_door(asked)), door)
 
     def _fusible(self, door: TaskDoor) -> Ridge | Logistic:
         if not isinstance(door.task, Ridge | Logistic):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bruit.algorithms.home import Door, OnGrid, TaskDoor
+from bruit.algorithms.algorithm import Algorithm, Stops
+from bruit.algorithms.doorway import absorbed, untwinned
+from bruit.algorithms.home import Door, Home, OnGrid, TaskDoor
+from bruit.algorithms.messages import Inbox, Links
 from bruit.arrays import Array, Bools, Ints
 from bruit.discrete_normal import discrete_normals
-from bruit.errors import ConfigError
+from bruit.errors import ConfigError, ConformanceError
 from bruit.privacy.events import Event, Exact, Mask
 from bruit.tasks import Records
 
 _EIGHTS: WeakKeyDictionary[Records, tuple[Ints, Array]] = WeakKeyDictionary()  # twenty runs on one task need them once
 
 
+CHUNK = 1 << 17  # numbers of hops at once: they stay in cache
 REAL = OnGrid(0.0)  # releases lie on the mechanism's own grid, and what is done with them is computed in floats
 
 
@@ -29,6 +35,22 @@ def private_door(door: Door) -> TaskDoor:
     if door.mechanism is not None and door.mechanism.norm != 2:
         raise ConfigError(f"the fused walk clips in L2, found the {door.mechanism.kind} mechanism; use Bulk()")
     return door
+
+
+def unbudgeted(door: Door) -> None:
+    """A batch of hops asks for all releases at once, so that nobody can look at a budget in between."""
+    if not isinstance(door, TaskDoor) or door.budget is not None:
+        raise ConfigError("a fused sum asks for many releases at once, and this door looks at each of them; use"
+                          " Bulk(fused=False)")  # fmt: skip
+
+
+def refusal(check: Callable[[Door], object], door: Door) -> str:
+    """What the check says when it refuses; empty if it does not."""
+    try:
+        check(door)
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def noise_of(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools, rates: Array | None = None,
@@ -72,6 +94,68 @@ def record(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools, on:
     silent = begun & ~may
     if door.sigma > 0:
         door.ledger.record(path[silent], step[silent], clock[silent], Mask(float(door.sigma), amount))
+
+
+def visits(path: Ints) -> Ints:
+    """The how-manieth visit of its peer each hop is, from 1  # (hops,)."""
+    order = np.argsort(path, kind="stable")
+    first = np.flatnonzero(np.diff(path[order], prepend=-1))
+    step = np.empty(len(path), np.int64)
+    step[order] = np.arange(len(path)) - np.repeat(first, np.diff(first, append=len(path))) + 1
+    return step
+
+
+def standing(path: Ints, may: Bools, spent: Ints, latest: Ints) -> tuple[Ints, Ints]:
+    """Before every hop, its holder's contributions so far and the hop of the last one  # (hops,), (hops,)."""
+    order, hops = np.argsort(path, kind="stable"), len(path)
+    peers, made = path[order], may[order]
+    group = np.cumsum(np.diff(peers, prepend=-1) != 0)
+    ahead: Ints = np.cumsum(made) - made
+    first = np.flatnonzero(np.diff(peers, prepend=-1))
+    counts, last = np.empty(hops, np.int64), np.empty(hops, np.int64)
+    counts[order] = spent[peers] + ahead - np.repeat(ahead[first], np.diff(first, append=hops))
+    place = np.maximum.accumulate(np.where(made, group * hops + order, -1))
+    place = np.concatenate(([-1], place[:-1]))[:hops]
+    last[order] = np.where(place >= group * hops, place - group * hops, latest[peers])
+    return counts, last
+
+
+def followed(algorithm: Algorithm[Any], door: Door, path: Ints, step: Ints, hops: Ints, heard: Array, state: Any,
+             public: Any) -> Any:  # fmt: skip
+    """What `absorb` makes of the tokens heard at these hops, as one batch through the door, ledger lines included."""
+    here, source = path[hops], path[np.maximum(hops - 1, 0)]
+    links = Links.of_meetings(here, source)
+    home = Home(door, here, step[hops], hops, hops + 1 == len(path), Links.alone_at(here).edges, public)
+    return untwinned(absorbed(algorithm, state, Inbox(links, heard, False, heard), home))[0]
+
+
+def check_equal(found: Array, compiled: Array, hops: Ints, within: float) -> None:
+    """Refuse a compiled token that is not the one that `absorb` makes."""
+    off = np.abs(found - compiled).max(axis=1, initial=0.0)
+    if not np.all(off <= within * max(1.0, float(np.abs(found).max(initial=0.0)))):
+        raise ConformanceError(f"the compiled walk is {float(off.max()):.3g} away from the general one at hop"
+                               f" {int(hops[np.argmax(off)])}; run it with Bulk(fused=False), and please report this")
+
+
+def homes(door: Door, path: Ints, public: Any, stops: Stops) -> Iterator[tuple[slice, Home]]:
+    """The homes of all hops of a token, many of them as one batch: for what does not depend on the token."""
+    step, clock = visits(path), np.arange(len(path))
+    for here in stops.parts(len(path), max(64, CHUNK // door.dim)):
+        last = clock[here] + 1 == len(path)
+        yield here, Home(door, path[here], step[here], clock[here], last, Links.alone_at(path[here]).edges, public)
+
+
+def collected(door: Door, path: Ints, token: Array, added: Ints, public: Any, stops: Stops,
+              state_of: Callable[[Array, Ints], Any], added_by: Callable[[Home], Array]) -> None:  # fmt: skip
+    """A token to which every holder adds something that does not depend on it: at each peer the sum as it last held it,
+    and the contributions in it, both written in place. Additions are made in the order of the hops: the same bits."""
+    so_far = token[path[0]].copy() if len(path) else np.zeros(door.dim)
+    for here, home in homes(door, path, public, stops):
+        sums = np.cumsum(np.concatenate((so_far[None], added_by(home))), axis=0)[1:]
+        held, so_far = path[here], sums[-1]
+        last = len(held) - 1 - np.unique(held[::-1], return_index=True)[1]
+        token[held[last]], added[held[last]] = sums[last], home.clock[last] + 1
+        stops.pass_by(here.stop, len(path), state_of(token, added))
 
 
 def eights(records: Records) -> tuple[Ints, Array]:

@@ -15,12 +15,12 @@ Spec: gossip:GO-4, DS-2, walk:RW-3, RW-7, RW-14, fp:FP-0, FP-1; arXiv:2402.07471
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bruit.algorithms import walk_compiled
-from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.algorithm import Algorithm, Stops
 from bruit.algorithms.exchange import check_range
 from bruit.algorithms.home import Door, Home, OnGrid, TaskDoor
 from bruit.algorithms.messages import Edges, Inbox, Message
@@ -60,6 +60,7 @@ class WalkSGD(Algorithm[State]):
     flush: int = 0
     published: bool = False
     schedule: Walk = Walk()
+    fused_by_door: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self, "rate", "bound")
@@ -130,8 +131,11 @@ class WalkSGD(Algorithm[State]):
     def estimate(self, state: State) -> Array:
         return state.token
 
-    def fused_walk(self, state: State, path: Ints, door: Door) -> State:
-        """The path is drawn first: contributions, visit counts and addresses of noise are known ahead of the model."""
+    def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State:
+        """The path is drawn first: contributions, visit counts and addresses of noise are known ahead of the model.
+
+        If it is watched, the tokens of the compiled loop are what `absorb` makes of those received, many hops a batch.
+        """
         from bruit.kernels.walk import logistic_steps
 
         private, task = self._fusible(door)
@@ -147,17 +151,33 @@ class WalkSGD(Algorithm[State]):
         x = self._projected(token[path[:1]])[0] if len(path) else token[0]
         if private.warm and len(path):
             check_range(path[:1], x[None], on.grid)
-        hops = max(64, CHUNK // task.dim)
-        for begin in range(0, len(path), hops):
-            here = slice(begin, begin + hops)
+        before = walk_compiled.standing(path, may, state.spent, state.latest) if stops.watched else None
+        for here in stops.parts(len(path), max(64, CHUNK // task.dim)):
+            trail, received = np.empty((here.stop - here.start if stops.watched else 0, task.dim)), x.copy()
             noise = walk_compiled.noise_of(private, path[here], step[here], may[here], begun[here], rates[here], on)
             bad = logistic_steps(path[here], may[here], noise, start, task.records.sizes, records, token, x,
-                                 rates[here], radius, task.l2, slope, clip, on.grid, lattice)  # fmt: skip
+                                 rates[here], radius, task.l2, slope, clip, on.grid, lattice, trail)  # fmt: skip
             if bad >= 0:
-                peer = path[begin + bad]
-                raise ConfigError(f"the gradient of peer {peer} at hop {begin + bad} is not finite; lower the rate")
-        walk_compiled.record(private, path, step, may, begun, on)
+                hop = here.start + bad
+                raise ConfigError(f"the gradient of peer {path[hop]} at hop {hop} is not finite; lower the rate")
+            if before is not None:
+                heard = np.concatenate((received[None], trail[:-1]))
+                self._follow(private, path, step, here, rates[here], heard, trail, before)
+            stops.pass_by(here.stop, len(path), State(token, spent, latest))
+        if before is None:
+            walk_compiled.record(private, path, step, may, begun, on)
         return State(token, spent, latest)
+
+    def _follow(self, door: TaskDoor, path: Ints, step: Ints, here: slice, rates: Array, heard: Array, trail: Array,
+                before: tuple[Ints, Ints]) -> None:  # fmt: skip
+        """Give what the holders of these hops heard to `absorb`, and compare; hops of one rate are one batch."""
+        hops = np.arange(here.start, here.stop)
+        for some in ((hops == 0), (hops > 0) & (rates == 0), (hops > 0) & (rates > 0)):
+            if some.any():
+                at = hops[some]
+                state = State(heard[some], before[0][at], before[1][at])
+                after = walk_compiled.followed(self, door, path, step, at, heard[some], state, Public(len(path)))
+                walk_compiled.check_equal(after.token, trail[some], at, self.fused_within)
 
     def _visits(self, path: Ints, spent: Ints, latest: Ints) -> tuple[Bools, Ints]:
         """At which hops the holder contributes, and its own count of visits; `spent` and `latest` are brought on."""
@@ -182,6 +202,11 @@ class WalkSGD(Algorithm[State]):
         if self.batch is not None:
             raise ConfigError(f"the fused walk reads all records of a peer, found batch = {self.batch}; use Bulk()")
         return private, private.task
+
+    def not_fused(self, door: Door) -> str:
+        if self.decay:
+            return "steps of different size are watched one by one"
+        return walk_compiled.refusal(self._fusible, door)
 
     def guarantees(self) -> tuple[Theorem, ...]:
         return (RealizedWalk(self.rate, self.decay, self.burn_in, self.published, self.bound),)

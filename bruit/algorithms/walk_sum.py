@@ -14,9 +14,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms import walk_compiled
+from bruit.algorithms.algorithm import Algorithm, Stops
 from bruit.algorithms.exchange import sum_grid
-from bruit.algorithms.home import Home
+from bruit.algorithms.home import Door, Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules import Walk
 from bruit.arrays import Array, Ints
@@ -39,6 +40,7 @@ class WalkSum(Algorithm[State]):
     published: bool = False
     schedule: Walk = Walk()
     linear: ClassVar[bool] = True
+    fused_by_door: ClassVar[bool] = True
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Public:
         return Public(horizon)
@@ -50,8 +52,21 @@ class WalkSum(Algorithm[State]):
         return edges.broadcast(state.token)
 
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
-        value = home.value(grid=sum_grid(home, home.public.hops))
-        return State(inbox.only() + value, home.before + home.clock + 1)
+        return State(inbox.only() + self._value(home), home.before + home.clock + 1)
+
+    def _value(self, home: Home) -> Array:
+        """What each holder adds to the token."""
+        return home.value(grid=sum_grid(home, home.public.hops))
+
+    def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State:
+        """What holders add does not depend on the token: all of it is asked for at once, and added up."""
+        walk_compiled.unbudgeted(door)
+        token, added = state.token.copy(), state.added.copy()
+        walk_compiled.collected(door, path, token, added, Public(len(path)), stops, State, self._value)
+        return State(token, added)
+
+    def not_fused(self, door: Door) -> str:
+        return walk_compiled.refusal(walk_compiled.unbudgeted, door)
 
     def adopt(self, state: State, token: Array, public: Public) -> State:
         return State(token, np.full(len(token), public.hops, np.int64))

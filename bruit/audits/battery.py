@@ -91,7 +91,7 @@ def same_engine(case: Case) -> Finding:
     again = run(made.algorithm, made.graph, made.task, privacy=made.privacy, steps=made.steps, seed=done.seed,
                 engine=Bulk(), evaluate_every=0, given=done.trace, watch=() if fused else case.observers)  # fmt: skip
     try:
-        agreed = compare(done, again, 1e-5 if fused else 1e-9)
+        agreed = compare(done, again, done.algorithm.fused_within if fused else 1e-9)
         heard = 0 if fused else _heard(done, again)
     except ConformanceError as error:
         return Finding(name, REFUTED, f"{engine_words(done)} does not do what is accounted: {error}")

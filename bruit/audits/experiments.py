@@ -51,7 +51,7 @@ def audit_made(
     """The same for an experiment that is built already. Half of the error goes to the paired runs of the pair, half to
     the check of one release; the other checks do not err."""
     chosen = made.file.seed if seed is None else seed
-    fused = bool(made.engine.describe().get("fused"))
+    fused = made.engine.describe().get("fused") is True  # "auto" takes the general path where peers are watched
     watching = None if seen_by is None or isinstance(seen_by, int) else tuple(seen_by)
 
     def done_by(watch: Iterable[int]) -> Run:

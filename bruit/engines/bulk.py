@@ -11,12 +11,13 @@ its own noise. Meetings, tokens and faults are those of one trace, shared by all
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from bruit.algorithms.algorithm import Algorithm, Stops
 from bruit.algorithms.doorway import (
     Twinned,
     absorbed,
@@ -30,8 +31,8 @@ from bruit.algorithms.doorway import (
     untwinned,
 )
 from bruit.algorithms.exchange import Exchange
-from bruit.algorithms.home import Address, Door, Home, OnGrid
-from bruit.algorithms.messages import Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
+from bruit.algorithms.home import Address, Door, Home, OnGrid, TaskDoor
+from bruit.algorithms.messages import AllLinks, Edges, Inbox, Links, Message, Slots, join, put, row_bytes, spans, take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes, Walk
 from bruit.arrays import Bools, Ints
 from bruit.engines.engine import Engine, Exchanges, Job, Metrics, Outcome, Stop, home_of
@@ -43,12 +44,16 @@ from bruit.trace import Faults, Meetings, Received, Trace
 
 @dataclass(frozen=True)
 class Bulk(Engine):
-    """The vectorized simulator. `fused` runs the algorithm's own compiled path, equal up to rounding, or refuses.
+    """The vectorized simulator.
+
+    `fused` = True runs the algorithm's own compiled path, or refuses; False never does. "auto", the default, takes it
+    where it is equal to 1e-9, does all that was asked, and is worth it (`WORTH`), and the general path elsewhere: the
+    run's engine says which one ran.
 
     `copies` independent copies, the first of them number `first`, are one batch: states have copies * n rows, copy
     after copy, and what a watched peer received is one row per copy."""
 
-    fused: bool = False
+    fused: bool | Literal["auto"] = "auto"
     copies: int = 1
     first: int = 0
 
@@ -56,7 +61,9 @@ class Bulk(Engine):
         if self.copies < 1 or self.first < 0:
             raise ConfigError(f"the bulk engine runs 1 copy or more, the first of them number 0 or later; found"
                               f" copies = {self.copies}, first = {self.first}")  # fmt: skip
-        if self.fused and self.copies * (1 + self.first) > 1:
+        if self.fused not in (True, False, "auto"):
+            raise ConfigError(f"fused is True, False or 'auto', found {self.fused!r}")
+        if self.fused is True and self.copies * (1 + self.first) > 1:
             raise ConfigError("a fused path runs one copy; leave out fused, or run the copies one after the other")
 
     def describe(self) -> dict[str, Any]:
@@ -67,16 +74,20 @@ class Bulk(Engine):
         check_given(job)
         public = job.algorithm.prepare(job.graph, job.steps)
         story = _Story(job, public, self.copies, self.first)
+        fused = self.fused is True or (self.fused == "auto" and story.fits())
         try:
-            state = self._story(story, job)
+            state = self._story(story, job, fused)
         except Stop:
-            return story.stopped()
-        return Outcome(state, story.trace, story.metrics, public, story.unwatched)
+            return replace(story.stopped(), ran={"fused": fused})
+        return Outcome(state, story.trace, story.metrics, public, story.unwatched, ran={"fused": fused})
 
-    def _story(self, story: _Story, job: Job) -> Any:
+    def _story(self, story: _Story, job: Job, fused: bool) -> Any:
         """The whole run; the final states."""
-        if self.fused:
-            return story.fused()
+        if fused:
+            state = story.fused(watched=self.fused == "auto")
+            if self.fused == "auto" and not isinstance(job.schedule, Rounds):
+                story.keep_meetings()
+            return state
         if isinstance(job.schedule, Rounds):
             return story.rounds()
         if isinstance(job.schedule, Pairs):
@@ -88,7 +99,12 @@ class Bulk(Engine):
         raise ConfigError(f"the bulk engine does not know the schedule {type(job.schedule).__name__}")
 
 
-COMPILED = "its compiled path reads the records itself; tests compare it with the general one, no run does"
+WORTH = {Walk: 2_000, Pairs: 100_000, Wakes: 10_000, Rounds: 10**9}
+"""From how much work on a compiled path is taken by itself: hops, activations, wake-ups, numbers mixed. Loading and
+warming it takes about a second, which is what the general path takes for so much."""
+OFFERED = {Walk: "fused_walk", Pairs: "fused_pairs", Wakes: "fused_wakes", Rounds: "fused_rounds"}
+EQUAL = 1e-9  # how far a path that is taken by itself may be from the general one, as for all engines
+COMPILED = "its compiled path is compared with the general one by tests, and not in this run"
 
 
 class _Redrawn(Trace):
@@ -178,7 +194,7 @@ class _Story:
         self.trace.messages += messages
         self.trace.bytes += messages * row_bytes(rows)
 
-    def fused(self) -> Any:
+    def fused(self, watched: bool = False) -> Any:
         """The whole run by the compiled path of the algorithm; meetings are drawn again when somebody asks for them."""
         job, schedule = self.job, self.job.schedule
         graph = self.fusible()
@@ -199,7 +215,15 @@ class _Story:
             self.count(job.steps * len(links.senders), said)
         elif isinstance(schedule, Walk):
             path = schedule.path(graph, job.steps, job.dice)
-            state = job.algorithm.fused_walk(state, path, job.door)
+            stops = Stops(job.evaluate_every, lambda done, state: self.tick(done, total, state), watched)
+            hops = schedule.meetings(graph, job.steps, job.dice)
+            self.order = (hops, np.arange(job.steps))
+            try:
+                state = job.algorithm.fused_walk(state, path, job.door, stops)
+            except Stop:
+                done = self.latest[1]
+                self.count(int(np.count_nonzero(path[1:done] != path[: max(done - 1, 0)])), said)
+                raise
             if state is not None and len(path) and publishes(job.algorithm):
                 state = self.published(state, path[-1:])
             self.trace = _Redrawn(job)
@@ -215,9 +239,39 @@ class _Story:
             self.count(2 * total, said)
         if state is None:
             raise ConfigError(f"{job.algorithm.name()} has no fused path; use Bulk()")
-        self.unwatched = COMPILED if handed else ""
+        self.unwatched = "" if not handed or (watched and job.algorithm.fused_by_door) else COMPILED
         self.tick(total, total, state)
         return state
+
+    def fits(self) -> bool:
+        """Whether the compiled path is taken by itself: it is offered and equal, does all that was asked, what leaves
+        is watched as on the general path, and there is enough to do."""
+        job, schedule, kind = self.job, self.job.schedule, type(self.job.algorithm)
+        offered = OFFERED.get(type(schedule), "")
+        if not offered or getattr(kind, offered) is getattr(Algorithm, offered) or kind.fused_within > EQUAL:
+            return False
+        if kind.private or isinstance(job.states, Twinned) or type(job.door) is not TaskDoor:
+            return False  # raw data is kept, and watched by a twin; or the door does something of its own
+        if isinstance(schedule, Walk | Wakes) and not kind.fused_by_door:
+            return False
+        if self.copies > 1 or self.first or job.door.budget is not None:
+            return False
+        try:
+            graph = self.fusible()
+        except ConfigError:
+            return False
+        if graph.implicit and not isinstance(schedule, Walk):
+            return False
+        work = job.steps if isinstance(schedule, Walk) else job.steps * graph.entries * job.door.dim
+        if isinstance(schedule, Pairs | Wakes):
+            work = job.steps * job.n if schedule.activations is None else schedule.activations
+        return work >= WORTH[type(schedule)] and not job.algorithm.not_fused(job.door)
+
+    def keep_meetings(self) -> None:
+        """The trace with its meetings, as the general path leaves it."""
+        told, job = self.trace, self.job
+        self.trace = Trace(job.n, job.steps, messages=told.messages, bytes=told.bytes)
+        self.trace.meetings = told.meetings
 
     def fusible(self) -> Graph:
         """The graph of a job that a fused path can run; otherwise what stands in the way."""
@@ -236,7 +290,7 @@ class _Story:
             raise ConfigError(f"a fused path keeps no messages, so peer {min(job.watch)} cannot be watched; use Bulk()")
         timed = isinstance(schedule, Pairs | Wakes) and schedule.activations is None
         total = schedule.activations if isinstance(schedule, Pairs | Wakes) else job.steps
-        if job.evaluate_every and (timed or job.evaluate_every < (total or 0)):
+        if not isinstance(schedule, Walk) and job.evaluate_every and (timed or job.evaluate_every < (total or 0)):
             best = "0" if timed else f"0 or at least {total}"
             raise ConfigError(
                 f"a fused path scores nothing on the way, found evaluate_every = {job.evaluate_every}; make it {best}"
@@ -252,7 +306,7 @@ class _Story:
         for number in range(steps):
             message = spoken(job.algorithm, state, links.edges)
             inbox = self.deliver(small, links, message)
-            self.count(len(small.senders), message.rows)
+            self.count(small.copies, message.rows)
             self.watch(number, small, inbox)
             last = number + 1 == steps
             coming = small if last else exchanges.at(number + 1)
@@ -459,6 +513,8 @@ ONE = np.array([0])
 
 def rows_of(links: Links, lanes: Ints) -> Links:
     """The links of some lanes only; broadcast rows stay indexed by peer."""
+    if isinstance(links, AllLinks):
+        return AllLinks(links.graph, lanes)
     where = spans(links.start, lanes)
     start = np.concatenate(([0], np.cumsum(links.start[lanes + 1] - links.start[lanes])))
     return Links(lanes, start, links.senders[where], links.columns[where], links.weights[where], links.own[lanes])

@@ -112,7 +112,8 @@ class Outcome:
     """What came of a job: final states, the trace, the metrics, and the public facts the algorithm prepared.
 
     `unwatched` says why nobody can tell that data left through the door only; empty if every step was watched.
-    `stopped`: how much was done, of how much, when somebody stopped it; None for a run that came to its end."""
+    `stopped`: how much was done, of how much, when somebody stopped it; None for a run that came to its end. `ran` is
+    what the engine decided by itself, for the manifest."""
 
     state: Any
     trace: Trace
@@ -120,6 +121,7 @@ class Outcome:
     public: Any
     unwatched: str = "the engine does not watch what leaves"
     stopped: tuple[int, int] | None = None
+    ran: dict[str, Any] = field(default_factory=dict)
 
 
 class Engine(ABC):

@@ -1,6 +1,7 @@
 """Graphs: who may talk to whom, with which weights, and how fast values mix."""
 
 from bruit.graphs.edge_files import to_edge_list
+from bruit.graphs.everybody import Complete
 from bruit.graphs.families import (
     barabasi_albert,
     complete,
@@ -39,7 +40,8 @@ from bruit.graphs.spectrum import (
 from bruit.graphs.validity import Validity
 
 __all__ = [
-    "Butterfly", "Collaboration", "Graph", "GraphSequence", "Validity", "angular_weights", "barabasi_albert",
+    "Butterfly", "Collaboration", "Complete", "Graph", "GraphSequence", "Validity", "angular_weights",
+    "barabasi_albert",
     "butterfly", "chebyshev_gamma", "chebyshev_gamma_star", "complete", "diameter", "erdos_renyi",
     "exponential", "fixed_graph", "florentine", "fresh",
     "from_edge_list", "from_edges", "from_ego", "from_matrix", "from_networkx", "geometric", "given", "graph", "grid",

@@ -8,8 +8,9 @@ import numpy as np
 
 from bruit.arrays import Ints
 from bruit.errors import ConfigError
+from bruit.graphs.everybody import Complete
 from bruit.graphs.graph import Graph
-from bruit.graphs.mixing import from_edges, from_networkx
+from bruit.graphs.mixing import complete_rule, from_edges, from_networkx
 from bruit.graphs.random_families import (
     barabasi_albert,
     erdos_renyi,
@@ -49,10 +50,10 @@ def complete(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
     """Everybody with everybody; with plus = 1 the weights are 1/n, so one step averages exactly."""
     _check_size("complete", n)
     if n > 20_000:
-        raise ConfigError(f"complete:{n} would hold {n * n:,} weights; beyond 20000 peers use a sparse graph, such as "
-                          f"regular:{n},degree=6")
-    edges = np.stack(np.triu_indices(n, 1), axis=1)
-    return from_edges(n, edges, kind=kind, plus=plus, name=f"complete:{n}", group=(n,))
+        raise ConfigError(f"complete:{n} has {n * (n - 1) // 2:,} links; beyond 20000 peers use a sparse graph, such "
+                          f"as regular:{n},degree=6")
+    denominator, options = complete_rule(n, kind, plus)
+    return Complete(n, denominator, kind, plus, f"complete:{n}{options}")
 
 
 def grid(*sides: int, kind: str = "max", plus: int = 1) -> Graph:

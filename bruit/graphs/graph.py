@@ -58,6 +58,38 @@ class Graph:
         return int(self.weights.shape[0])
 
     @property
+    def entries(self) -> int:
+        """Weights that are not zero, and those of everybody for itself."""
+        return int(self.weights.nnz)
+
+    @property
+    def implicit(self) -> bool:
+        """Whether its weights are too many to be made one by one; then only a rule says them."""
+        return False
+
+    def row(self, v: int) -> tuple[Ints, Array]:
+        """Whom v hears, itself included, in increasing order, and with which weights."""
+        self._check_peer(v)
+        low, high = self.weights.indptr[v], self.weights.indptr[v + 1]
+        return self.weights.indices[low:high].astype(np.int64), self.weights.data[low:high]
+
+    @cached_property
+    def cumulative(self) -> Array:
+        """Cumulative weights within each row, aligned with the entries of the matrix: the law of a token at a peer."""
+        total = np.cumsum(self.weights.data)
+        before = np.concatenate(([0.0], total))[self.weights.indptr[:-1]]
+        return np.asarray(total - np.repeat(before, np.diff(self.weights.indptr)))
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether everybody gives everybody the same weight, so that a walk needs no weights at all."""
+        return self.entries == self.n**2 and bool(self.weights.data.min() == self.weights.data.max())
+
+    def mix(self, rows: Array) -> Array:
+        """W rows, one row a peer."""
+        return np.asarray(self.weights @ rows)
+
+    @property
     def edge_count(self) -> int:
         return (int(self.weights.nnz) - self.n) // 2
 

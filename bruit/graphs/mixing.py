@@ -94,8 +94,8 @@ def from_edges(n: int, edges: ArrayLike, *, kind: str = "max", plus: int = 1, na
     keys.sort()
     keys = keys[np.diff(keys, prepend=-1) > 0]             # np.unique hashes large arrays, several times slower
     found = mixing(n, np.stack([keys // n, keys % n], axis=1), kind, plus)
-    options = ("" if kind == "max" else f",kind={kind}") + ("" if plus == 1 else f",plus={plus}")
-    return Graph(*found, name=(name or f"given:{n}") + options, labels=labels, positions=positions, group=group)
+    return Graph(*found, name=(name or f"given:{n}") + _options(kind, plus),
+                 labels=labels, positions=positions, group=group)
 
 
 def from_matrix(matrix: ArrayLike | Weights, *, name: str | None = None, labels: tuple[str, ...] | None = None,
@@ -207,6 +207,18 @@ def from_ego(ego_id: int, folder: str | Path | None = None, *, kind: str = "max"
     inside = place[whole.edges()]
     return from_edges(len(members), inside[(inside >= 0).all(axis=1)], kind=kind, plus=plus, name=f"ego:{ego_id}",
                       labels=tuple(labels[v] for v in members))
+
+
+def complete_rule(n: int, kind: str, plus: int) -> tuple[int, str]:
+    """The denominator of all links when everybody has n - 1 neighbors (`mixing`), and what the name says of the rule.
+    """
+    _check_rule(kind, plus)
+    return max(1, plus + (2 if kind == "sum" else 1) * (n - 1)), _options(kind, plus)
+
+
+def _options(kind: str, plus: int) -> str:
+    """Weight options as a name tells them: those that are not the default."""
+    return ("" if kind == "max" else f",kind={kind}") + ("" if plus == 1 else f",plus={plus}")
 
 
 def _check_rule(kind: str, plus: int) -> None:

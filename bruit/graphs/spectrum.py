@@ -136,8 +136,10 @@ def _check_gap(gap: float) -> None:
 
 def _fourier(graph: Graph, group: tuple[int, ...]) -> Array:
     """All eigenvalues of a group graph: the Fourier transform of what peer 0 receives."""
-    first = graph.weights[[0], :].toarray().reshape(group or (1,))
-    return np.fft.fftn(first).real
+    heard, weights = graph.row(0)
+    first = np.zeros(graph.n)
+    first[heard] = weights
+    return np.fft.fftn(first.reshape(group or (1,))).real
 
 
 def _ends(graph: Graph) -> tuple[float, float]:

@@ -177,15 +177,15 @@ def contributions(path: Ints, spent: Ints, latest: Ints, cap: int, rest: int) ->
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 def logistic_steps(
     path: Ints, may: Bools, noise: Array, start: Ints, sizes: Ints, records: Array, token: Array, x: Array,
-    rates: Array, radius: float, l2: float, bound: float, clip: float, spacing: float, lattice: float,
+    rates: Array, radius: float, l2: float, bound: float, clip: float, spacing: float, lattice: float, trail: Array,
 ) -> int:  # fmt: skip
     """x <- x - rate (clip(g_v(x)) + noise) where the holder v may contribute, x - rate noise where not; on a grid
     x <- nearest(x) - (toward_zero(rate clip(g_v(x))) + noise), and the noise knows the rate. Off it, gradients lie on
     the mechanism's own lattice, if it has one (0: none).
 
     Then x is projected on the ball of that radius; where the rate is 0 nothing is done. Peer v holds the blocks
-    start[v] .. start[v + 1] of records; token[v] keeps x as v handed it on. Gives the first hop whose gradient is not
-    finite, -1 if none.
+    start[v] .. start[v + 1] of records; token[v] keeps x as v handed it on, and `trail` that of every hop, unless it is
+    empty. Gives the first hop whose gradient is not finite, -1 if none.
     """
     g = np.empty(len(x))
     inside = 0.99 * clip * clip  # surely not to be clipped: the branch keeps the square root out of the way
@@ -229,6 +229,9 @@ def logistic_steps(
                 x[j] *= shorter
         for j in range(U(len(x))):
             token[v, j] = x[j]
+        if len(trail) > 0:
+            for j in range(U(len(x))):
+                trail[U(t), j] = x[j]
     return -1
 
 

@@ -23,6 +23,7 @@ from bruit.planning.question import Question
 from bruit.privacy.network.consensus import digit_losses
 
 LARGEST_RADIX = 64
+MOST_PEERS = 8_192  # all pairs are added up, round by round
 
 
 def option(question: Question) -> Option:
@@ -31,6 +32,8 @@ def option(question: Question) -> Option:
     n, rounds = question.peers, 1 if question.job == "mean" else question.contributions
     if question.colluders > 1:
         raise PrivacyError("the digits of a butterfly are charged per single observer; colluders need the exact loss")
+    if n > MOST_PEERS:
+        raise PrivacyError(f"a butterfly is planned by adding up all pairs, for up to {MOST_PEERS} peers, found {n}")
     graph = butterfly(n, relabel=0 if rounds > 1 else None)
     if max(graph.radices) > LARGEST_RADIX:
         raise PrivacyError(f"n = {n} has the prime factor {max(graph.radices)}: its peers would all talk to each other")

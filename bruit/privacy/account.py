@@ -33,6 +33,7 @@ Watching = tuple[int, ...] | Literal["each"] | None
 """Whose view: some peers together, each peer by itself (all pairs at once), or everybody (None)."""
 
 _Holding = tuple[Theorem, tuple[Hypothesis, ...]]
+MOST_PEERS = 16_384  # of whom all pairs are told at once: two gigabytes a table
 LOCAL, LOCAL_SPEC = "local DP: composition of the ledger's lines", "gossip:DP-8"
 
 
@@ -433,6 +434,9 @@ class Accountant:
     def _phases(self, watching: Watching, status: Status, delta: float, progress: Progress | None = None,
                 opened: bool = False, asked: tuple[int, ...] | None = None) -> list[_Phase]:  # fmt: skip
         """The answers about each protocol, the earliest first."""
+        if watching == "each" and self.facts.n > MOST_PEERS:
+            raise PrivacyError(f"all pairs of {self.facts.n} peers are {self.facts.n**2:,} numbers; tables are made for"
+                               f" up to {MOST_PEERS} peers. Ask about one pair, or about one observer (of, seen_by)")
         before: list[_Phase] = []
         if self.earlier is not None:
             hidden = self.continued and not self.earlier.ends_known(status)

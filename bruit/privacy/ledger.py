@@ -17,6 +17,8 @@ from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.events import Event, Exact, Mask, from_json
 
+COLUMNS = ("peer", "step", "clock", "event")
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -31,22 +33,28 @@ class Budget:
 
     def spent(self, ledger: Ledger, peer: int) -> float:
         """The epsilon at this delta of what the peer's lines say so far."""
-        return compose_epsilon(list(zip(ledger.events, ledger.counts()[peer].tolist(), strict=True)), self.delta)
+        return compose_epsilon(ledger.counts_of(peer), self.delta)
 
     def allows(self, ledger: Ledger, peer: int, event: Event) -> bool:
         """Whether one more such release stays within the budget."""
-        lines = list(zip(ledger.events, ledger.counts()[peer].tolist(), strict=True))
-        return compose_epsilon([*lines, (event, 1)], self.delta) <= self.epsilon * (1 + 1e-12)
+        return compose_epsilon([*ledger.counts_of(peer), (event, 1)], self.delta) <= self.epsilon * (1 + 1e-12)
 
 
 @dataclass
 class Ledger:
-    """Append-only columns; `record` costs O(lines) and copies nothing it already holds."""
+    """Append-only columns; `record` costs O(lines) and copies nothing it already holds.
+
+    Columns and counts are put together when they are asked for, and kept: a later question pays for the lines that came
+    since. As lines are only ever added, what is kept stays true."""
 
     peers: int
     events: list[Event] = field(default_factory=list)
     _index: dict[Event, int] = field(default_factory=dict, repr=False)
     _parts: list[tuple[Ints, Ints, Ints, int]] = field(default_factory=list, repr=False)
+    _columns: Ints = field(default_factory=lambda: np.zeros((4, 0), np.int64), repr=False, compare=False)
+    _joined: int = field(default=0, repr=False, compare=False)  # calls that are in the columns
+    _table: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64), repr=False, compare=False)
+    _counted: int = field(default=0, repr=False, compare=False)  # calls that are in the table
 
     def record(self, peer: Ints, step: Ints, clock: Ints, event: Event) -> None:
         """One line per peer: at its own `step`, at the schedule's position `clock`, it released `event`."""
@@ -62,9 +70,12 @@ class Ledger:
 
     def column(self, name: str) -> Ints:
         """One column: "peer", "step", "clock" or "event" (an index into `events`)."""
-        place = ("peer", "step", "clock", "event").index(name)
-        parts = [np.broadcast_to(np.asarray(part[place], np.int64), part[0].shape) for part in self._parts]
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        place = COLUMNS.index(name)
+        if self._joined < len(self._parts):
+            self._columns = _columns_of(self._columns, self._parts[self._joined :])
+            self._joined = len(self._parts)
+        column: Ints = self._columns[place]
+        return column
 
     @property
     def calls(self) -> int:
@@ -92,10 +103,24 @@ class Ledger:
 
     def counts(self) -> Ints:
         """How often each peer released each event  # (peers, events)."""
-        table = np.zeros((self.peers, len(self.events)), np.int64)
-        for peer, _, _, event in self._parts:
-            table[:, event] += np.bincount(peer, minlength=self.peers)
-        return table
+        return self._counts().copy()
+
+    def counts_of(self, peer: int) -> list[tuple[Event, int]]:
+        """How often one peer released each event."""
+        return list(zip(self.events, self._counts()[peer].tolist(), strict=True))
+
+    def _counts(self) -> Ints:
+        if self._table.shape != (self.peers, len(self.events)):
+            table = np.zeros((self.peers, len(self.events)), np.int64)
+            table[: len(self._table), : self._table.shape[1]] = self._table
+            self._table = table
+        for peer, _, _, event in self._parts[self._counted :]:
+            if len(peer) == 1:
+                self._table[peer[0], event] += 1
+            else:
+                self._table[:, event] += np.bincount(peer, minlength=self.peers)
+        self._counted = len(self._parts)
+        return self._table
 
     def is_data(self) -> Bools:
         """Which events read data (masks do not)  # (events,)."""
@@ -113,8 +138,7 @@ class Ledger:
             self.record(peer, step, clock, other.events[event])
 
     def save(self, path: Path) -> None:
-        names = ("peer", "step", "clock", "event")
-        columns = {name: self.column(name) for name in names}
+        columns = {name: self.column(name) for name in COLUMNS}
         text = np.array([event.to_json() for event in self.events], dtype=np.str_)
         np.savez_compressed(path, peers=np.int64(self.peers), events=text, **columns)  # type: ignore[arg-type]
 
@@ -122,7 +146,7 @@ class Ledger:
     def load(cls, path: Path) -> Ledger:
         with np.load(path, allow_pickle=False) as stored:
             ledger = cls(int(stored["peers"]))
-            columns = [stored[name] for name in ("peer", "step", "clock", "event")]
+            columns = [stored[name] for name in COLUMNS]
             events = [from_json(str(text)) for text in stored["events"]]
         if len({len(column) for column in columns}) != 1:
             raise ConfigError(f"the ledger {path} has columns of different lengths; it is broken")
@@ -135,3 +159,13 @@ class Ledger:
             if len(lines):
                 ledger.record(peer[lines], step[lines], clock[lines], events[int(kind[lines[0]])])
         return ledger
+
+
+def _columns_of(known: Ints, parts: list[tuple[Ints, Ints, Ints, int]]) -> Ints:
+    """The known columns and those of more parts, not to be written to  # (4, lines)."""
+    sizes = np.array([len(part[0]) for part in parts])
+    more = [np.concatenate([np.asarray(part[place], np.int64).reshape(-1) for part in parts]) for place in range(3)]
+    kinds = np.repeat(np.array([part[3] for part in parts], np.int64), sizes)
+    joined = np.concatenate((known, np.stack((*more, kinds))), axis=1)
+    joined.flags.writeable = False
+    return joined

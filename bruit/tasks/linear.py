@@ -127,13 +127,15 @@ class LinearTask(Task):
         sample = self._sample()
         targets = sample.targets[None]
         step = max(1, SCORES_AT_ONCE // (self.outputs * len(sample.targets)))
-        metric, losses = np.empty(len(models)), np.empty(len(models))
-        for begin in range(0, len(models), step):
-            some = models[begin : begin + step].reshape(-1, self.records.columns)
+        first, back = distinct_rows(models)  # peers that were told one model share its scores
+        metric, losses = np.empty(len(first)), np.empty(len(first))
+        for begin in range(0, len(first), step):
+            some = models[first[begin : begin + step]].reshape(-1, self.records.columns)
             scores = (some @ sample.features.T).reshape(-1, self.outputs, len(sample.targets)).swapaxes(1, 2)
             metric[begin : begin + step] = self._measure(scores, targets)
             everywhere = np.broadcast_to(targets, scores.shape[:2])
             losses[begin : begin + step] = self.loss.value(scores, everywhere).mean(axis=1)
+        metric, losses = metric[back], losses[back]
         worst = metric.min() if self._higher_is_better() else metric.max()
         return {self.metric: float(metric.mean()), "worst": float(worst), "loss": float(losses.mean())}
 
@@ -247,3 +249,15 @@ class LinearTask(Task):
     def _check_models(self, ids: Ints, x: Array) -> None:
         if x.shape != (len(ids), self.dim):
             raise ConfigError(f"models are {x.shape} for {len(ids)} peers; give ({len(ids)}, {self.dim})")
+
+
+def distinct_rows(rows: Array) -> tuple[Ints, Ints]:
+    """The first of each kind of equal rows, bit for bit, in order; and which of them every row is."""
+    if rows.shape[1] == 0 or len(rows) < 2:
+        return np.arange(len(rows)), np.arange(len(rows))
+    bits = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
+    _, first, back = np.unique(bits, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(first), np.int64)
+    place[order] = np.arange(len(first))
+    return first[order], place[back.reshape(-1)]

@@ -36,7 +36,12 @@ class SquaredLoss(Loss):
         return 1.0
 
     def value(self, scores: Array, targets: Array) -> Array:
-        size = np.abs(scores[:, :, 0] - targets)
+        size = scores[:, :, 0] - targets
+        if not isfinite(self.clip):
+            np.multiply(size, size, out=size)
+            size *= 0.5
+            return size
+        np.abs(size, out=size)
         quadratic = np.minimum(size, self.clip)
         return quadratic * (size - quadratic / 2)
 

@@ -229,7 +229,8 @@ def test_a_compiled_walk_sends_one_zero():
     """A token of -0.3 cells became -0.0, which tells its sign."""
     token, x = np.zeros((1, 1)), np.array([-0.3])
     logistic_steps(np.array([0]), np.array([False]), np.zeros((1, 1)), np.array([0, 0]), np.array([1]),
-                   np.zeros((0, 1, 8)), token, x, np.array([1.0]), np.inf, 0.0, np.inf, 1.0, 1.0, 0.0)  # fmt: skip
+                   np.zeros((0, 1, 8)), token, x, np.array([1.0]), np.inf, 0.0, np.inf, 1.0, 1.0, 0.0,
+                   np.zeros((0, 1)))  # fmt: skip
     assert x[0] == 0
     assert not np.signbit(x[0])
 

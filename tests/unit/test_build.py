@@ -136,7 +136,8 @@ def test_a_fused_engine_from_a_file():
     content = {**tomllib.loads(WALK), "engine": {"fused": True}, "references": False, "steps": 60}
     run = build(from_dict(content)).run()
     assert run.engine == {"name": "bulk", "fused": True}
-    assert run.metrics.steps == [60]
+    general = build(from_dict({**content, "engine": {"fused": False}})).run()
+    assert run.metrics.steps == general.metrics.steps == list(range(3, 61, 3))  # a walk is scored on the way
     with pytest.raises(br.ConfigError, match="fused paths have no latency"):
         build(from_dict({**content, "engine": {"name": "events", "fused": True}}))
 

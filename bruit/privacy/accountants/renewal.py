@@ -28,6 +28,10 @@ from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.accountants.energy_sums import EnergyLaw, energy_sum, thinned
 
 LOG_TINY, ALIAS, WORK, BLOCK, LEAST_TOP = -44.0, 1e-10, 4e9, 2**18, 3
+LONG = 4096  # steps from which the recursion is solved by Fourier transforms
+FOLDED = 1e-12  # what a circle folds back, relative to what is read off it
+UNIT = 2.0**-53
+LARGEST = 710.0  # its exponential is not a number any more
 _Complex = NDArray[np.complex128]
 _Entries = tuple[Ints, Ints, Array]  # lengths of cycles, energies in cells, probabilities given the length
 
@@ -82,6 +86,8 @@ def moments(scale: float, chance: float, length: int, begins: bool = False) -> A
 
 def walk_moment(walk: UniformWalk, scale: float, steps: int, published: bool) -> float:
     """log E exp(scale X) for the total energy X of a walk of that many steps; infinite where numbers overflow."""
+    if steps * (scale + math.log(walk.chance)) > LARGEST:  # all steps in one cycle and u's: that chance alone does
+        return math.inf
     first = moments(scale, walk.chance, steps, begins=True) if walk.begins else None
     return _renewed(walk, moments(scale, walk.chance, steps), published, first)
 
@@ -91,6 +97,8 @@ def _renewed(walk: UniformWalk, factors: Array, published: bool, first: Array | 
     steps = len(factors) - 1
     if not np.all(np.isfinite(factors)) or not (first is None or np.all(np.isfinite(first))):
         return math.inf
+    if steps > LONG:
+        return _renewed_fast(walk, factors, published, first)
     alive = np.exp(walk.stays * np.arange(steps + 1))
     cycles, last = walk.seen * alive * factors, alive * (factors if published else 1.0)
     backward = np.zeros(steps + 1)  # A_t at place T - t: the sum is one dot product of neighbors in memory
@@ -106,6 +114,83 @@ def _renewed(walk: UniformWalk, factors: Array, published: bool, first: Array | 
         ended = float(alive[steps - 1] * (first[steps - 1] if published else 1.0))
         begun = float((walk.seen * alive * first)[: steps - 1] @ backward[2:])
     return math.log(begun + ended) if begun + ended < math.inf else math.inf
+
+
+def _renewed_fast(walk: UniformWalk, factors: Array, published: bool, first: Array | None) -> float:
+    """The same, rounded up, in O(T log T): A(x) = L(x) / (1 - x C(x)) for the series C of cycles and L of last ones.
+
+    With A_t rho^-t for A_t, where rho makes the cycles a probability law, all numbers are of one size. A_T is read off
+    N points of a circle of radius r = FOLDED^(1/N): what is read is A_T + A_(T+N) r^N + .., all of it positive, so that
+    the circle rounds up. Rounding errors are bounded as they come and added: a transform of 2^k numbers errs by at most
+    8 k UNIT times the sum of their sizes, a quotient as its parts do, and a mean of N numbers by 8 k UNIT of theirs.
+    """
+    from scipy.fft import fft
+
+    steps = len(factors) - 1
+    numbers = np.arange(steps + 1, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        logs: Array = walk.stays * numbers + np.log(factors)
+        ends: Array = logs if published else walk.stays * numbers
+        begun: Array | None = None if first is None else walk.stays * numbers + np.log(first)
+    cycles: Array = math.log(walk.seen) + logs[:-1]
+    growth = _growth(cycles)
+    points = 1 << (8 * (steps + 1) - 1).bit_length()
+    error, radius = 8 * (points.bit_length() - 1) * UNIT, math.log(FOLDED) / points
+    tilt = radius - growth  # x = exp(tilt) on the real axis
+    circle = np.exp(radius - 2j * np.pi * np.arange(points) / points)
+
+    def series(logarithms: Array) -> tuple[_Complex, float]:
+        """The values on the circle, and how far they may be off."""
+        sizes = np.exp(logarithms + tilt * np.arange(len(logarithms)))
+        return fft(sizes, points), (error + 16 * UNIT * (1 + abs(tilt) * steps)) * float(sizes.sum())
+
+    inner, inner_error = series(cycles)
+    outer, outer_error = series(ends)
+    turn = math.exp(-growth) * circle  # x itself, tilted
+    rest = 1 - turn * inner
+    off = math.exp(tilt) * (inner_error + 4 * UNIT * np.abs(inner)) + 4 * UNIT
+    safe = np.abs(rest) - off
+    if not np.all(safe > 0):
+        return math.inf
+    whole = outer / rest
+    slack = (outer_error + np.abs(whole) * off) / safe + 8 * UNIT * np.abs(whole)
+    ended = 0.0
+    if begun is not None:
+        shifted: Array = math.log(walk.seen) + begun[: steps - 1]
+        opening, opening_error = series(shifted)
+        once = turn * turn * opening
+        slack = math.exp(2 * tilt) * (opening_error * np.abs(whole) + np.abs(opening) * slack) + 8 * UNIT * np.abs(
+            once * whole)  # fmt: skip
+        whole = once * whole
+        last = walk.stays * (steps - 1) + (math.log(first[steps - 1]) if first is not None and published else 0.0)
+        ended = math.exp(min(700.0, last - growth * steps))
+    read = np.exp(2j * np.pi * (np.arange(points) * steps % points) / points)
+    found = float((whole @ read).real) / points
+    bound = float(slack.mean()) + error * float(np.abs(whole).mean()) + 8 * UNIT * abs(found)
+    total = (found + bound) * math.exp(-radius * steps) + ended
+    return math.log(total) + growth * steps + 16 * UNIT * (1 + abs(growth) * steps) if total > 0 else math.inf
+
+
+def _growth(cycles: Array) -> float:
+    """g with sum_j exp(cycles_j - g (j + 1)) = 1, but for rounding: bisection, the sum falls with g."""
+    lengths = np.arange(1, len(cycles) + 1)
+
+    def above(g: float) -> bool:
+        found = cycles - g * lengths
+        top = float(found.max())
+        return top + math.log(float(np.exp(found - top).sum())) > 0
+
+    low, high = -1.0, 1.0
+    while not above(low):
+        low *= 2
+    while above(high):
+        high *= 2
+    while high - low > 1e-13 * max(1.0, abs(low)):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return high
 
 
 def cycle_moment(walk: UniformWalk, scale: float) -> float:
@@ -145,9 +230,9 @@ def walk_law(walk: UniformWalk, steps: int, published: bool, grid: float | None 
     """
     from scipy.fft import next_fast_len
 
-    fine = math.ceil(walk.n / 0.04 if grid is None else 1 / grid)
+    fine = _fineness(walk, grid)
     length = min(steps, math.ceil((LOG_TINY - math.log(steps + 1)) / walk.stays))
-    points = int(next_fast_len(max(1024, 3 * (steps + 1))))
+    points = _points(steps)
     _check_work(LEAST_TOP * fine, points, steps)
     j, k, weight, lost = _entries(walk, length)
     place = -((-k * k * fine) // np.maximum(j, 1))  # ceil(k^2 / (j grid)) in whole numbers, at most k / grid
@@ -160,6 +245,21 @@ def walk_law(walk: UniformWalk, steps: int, published: bool, grid: float | None 
     dropped = (steps + 1) * (lost + (math.exp(walk.stays * (length + 1)) if length < steps else 0.0))
     rounding = float(-law[law < 0].sum()) + max(0.0, 1 - float(law.sum()))
     return thinned(1 / fine, np.maximum(law, 0.0), dropped + rounding + math.exp(LOG_TINY))
+
+
+def too_long(walk: UniformWalk, steps: int, grid: float | None = None) -> bool:
+    """Whether `walk_law` refuses a walk of that many steps at once, without looking at its energies."""
+    return LEAST_TOP * _fineness(walk, grid) / 2 * _points(steps) > WORK
+
+
+def _fineness(walk: UniformWalk, grid: float | None) -> int:
+    return math.ceil(walk.n / 0.04 if grid is None else 1 / grid)
+
+
+def _points(steps: int) -> int:
+    from scipy.fft import next_fast_len
+
+    return int(next_fast_len(max(1024, 3 * (steps + 1))))
 
 
 def _check_work(cells: int, points: int, steps: int) -> None:

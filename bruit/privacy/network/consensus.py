@@ -19,7 +19,7 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.domains import counts
 from bruit.errors import PrivacyError
-from bruit.graphs import Graph
+from bruit.graphs import Complete, Graph
 from bruit.graphs.sequence import Butterfly
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.network.theorem import STANDING, Facts, Theorem
@@ -93,7 +93,7 @@ class Consensus(Theorem):
             if count == 0:
                 total += 1.0
             elif butterfly is not None and alone is not None:
-                total += digit_losses(butterfly, first)[:, alone]
+                total += digit_losses(butterfly, first, alone)[:, 0]
             else:
                 total += _mixed(facts, first, count, observers)
         return total
@@ -162,12 +162,14 @@ def _after(facts: Facts, first: int) -> Callable[[int], Graph]:
     return lambda number: facts.at(first + number)
 
 
-def digit_losses(graph: Butterfly, number: int) -> Array:
-    """m of one butterfly block for all pairs, from the highest digit in which the labels differ  # (n, n)."""
+def digit_losses(graph: Butterfly, number: int, observer: int | None = None) -> Array:
+    """m of one butterfly block, from the highest digit in which the labels differ: for all pairs, or in the view of one
+    observer  # (n, n) or (n, 1)."""
     labels, size = graph.labels(number), 1
-    losses = np.ones((graph.n, graph.n))
+    watching = labels if observer is None else labels[[observer]]
+    losses = np.ones((graph.n, len(watching)))
     for radix in graph.radices:
-        differ = (labels[:, None] // size) % radix != (labels[None, :] // size) % radix
+        differ = (labels[:, None] // size) % radix != (watching[None, :] // size) % radix
         losses[differ] = 1.0 / size
         size *= radix
     return losses
@@ -175,6 +177,8 @@ def digit_losses(graph: Butterfly, number: int) -> Array:
 
 def is_uniform(graph: Graph) -> bool:
     """Whether one exchange is already exact consensus: all weights equal 1/n, in exact arithmetic."""
+    if isinstance(graph, Complete):
+        return graph.alike
     prime = 2**31 - 1
     full = len(graph.weights.data) == graph.n * graph.n
     return full and bool(np.all(graph.residues(prime) == pow(graph.n, -1, prime)))

@@ -49,16 +49,19 @@ class ExactGossip(Theorem):
         return facts.mixed_rounding(facts.n * facts.steps)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        return self._found(facts, observers).loss
+        return self._found(facts, observers).loss.copy()
 
     def _found(self, facts: Facts, observers: tuple[int, ...]) -> Leverage:
         from bruit.privacy.network.krylov import leverage
         from bruit.privacy.network.rows import sequence_loss
 
-        graph = facts.fixed_graph()
-        if graph is not None:
-            return leverage(graph, observers, facts.steps)
-        return sequence_loss(facts.at, facts.n, facts.steps, observers)
+        def find() -> Leverage:
+            graph = facts.fixed_graph()
+            if graph is not None:
+                return leverage(graph, observers, facts.steps)
+            return sequence_loss(facts.at, facts.n, facts.steps, observers)
+
+        return facts.once((type(self), observers), find)
 
     def joint(self, facts: Facts, members: tuple[int, ...], observers: tuple[int, ...]) -> float:
         from bruit.privacy.network.group import joint_loss

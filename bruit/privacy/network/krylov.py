@@ -141,6 +141,8 @@ def leverage(
     REC-3).
     """
     chosen = checked_observers(graph.n, observers)
+    if graph.implicit and own_noise_known and not secure_aggregation:
+        return everybody_heard(graph.n) if checked_steps(steps) else nothing_heard(graph.n, chosen)
     checked_symmetry(graph)
     span = krylov_span(
         graph, chosen, checked_steps(steps), own_noise_known=own_noise_known, secure_aggregation=secure_aggregation
@@ -215,6 +217,11 @@ def nothing_heard(n: int, known: Ints) -> Leverage:
     loss[known] = 1.0
     rank = int(known.size)
     return Leverage(loss, rank, "exact", Certificate(rank, (rank,), True, 0.0, 0.0, "nothing is heard"))
+
+
+def everybody_heard(n: int) -> Leverage:
+    """Everybody is a neighbor (gossip:MUF-13): the first messages are the noisy values themselves."""
+    return Leverage(np.ones(n), n, "exact", Certificate(n, (n,), True, 0.0, 0.0, "everybody is heard in round 1"))
 
 
 def certified(

@@ -41,7 +41,8 @@ class ExactMeetings(Theorem):
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         from bruit.privacy.network.rows import meeting_loss
 
-        return meeting_loss(facts.n, facts.meetings.a, facts.meetings.b, observers).loss
+        key = (type(self), observers)
+        return facts.once(key, lambda: meeting_loss(facts.n, facts.meetings.a, facts.meetings.b, observers)).loss.copy()
 
     def joint(self, facts: Facts, members: tuple[int, ...], observers: tuple[int, ...]) -> float:
         from bruit.privacy.network.group import joint_loss

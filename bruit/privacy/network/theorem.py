@@ -12,7 +12,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar, cast, final
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from bruit.privacy.network.span import neighborhood
 from bruit.privacy.noise_source import Sources
 from bruit.trace import Faults, Meetings
 
+T = TypeVar("T")
+VIEWS = 16  # whose losses are kept while questions are asked
 HONEST = Hypothesis("every peer follows the protocol; observers are curious, nothing more", checked=False)
 CHANNELS = Hypothesis("messages are encrypted between the two peers that exchange them", checked=False)
 PUBLIC = Hypothesis("graph, weights, schedule, number of steps and dropouts do not depend on the data", checked=False)
@@ -70,6 +73,19 @@ class Facts:
     @property
     def n(self) -> int:
         return self.agreed.n
+
+    @cached_property
+    def found(self) -> dict[tuple[Any, ...], Any]:
+        """What a theorem found out about the view of some observers, for the next question about it; the last few."""
+        return {}
+
+    def once(self, key: tuple[Any, ...], find: Callable[[], T]) -> T:
+        """What `find` says, found once: facts do not change."""
+        if key not in self.found:
+            if len(self.found) >= VIEWS:
+                self.found.pop(next(iter(self.found)))
+            self.found[key] = find()
+        return cast(T, self.found[key])
 
     def at(self, number: int) -> Graph:
         """The mixing graph of one round, with that round's dead links taken out."""

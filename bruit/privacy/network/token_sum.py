@@ -57,6 +57,9 @@ class TokenSum(Theorem):
         return facts.sigma / (2 * facts.clip)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        return facts.once((type(self), self.published, observers), lambda: self._losses(facts, observers)).copy()
+
+    def _losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         variances, counts = _variances(facts), _contributions(facts)
         path, total = facts.meetings.b, np.zeros(facts.n)
         for window in self._windows(path, observers):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bruit.errors import ConfigError, PrivacyError
 from bruit.privacy.accountants.contributions import binomial_quantile, binomial_tail, is_drawn
-from bruit.privacy.accountants.renewal import UniformWalk, cycle_moment, cycles_law, walk_law, walk_moment
+from bruit.privacy.accountants.renewal import UniformWalk, cycle_moment, cycles_law, too_long, walk_law, walk_moment
 from bruit.privacy.guarantee import Guarantee, Status
 from bruit.privacy.network.walk_ahead import check_noise
 from bruit.privacy.network.walk_hypotheses import first_holder, standing
@@ -51,13 +51,14 @@ def cycle_divergence(n: int, order: float, noise_multiplier: float, observers: i
 
 def summation(
     n: int, steps: int, noise_multiplier: float, *, first: int | str = 0, published: bool = True, observers: int = 1,
-    route: str = "exact", grid: float | None = None, tail: float = 1e-8, approximate: bool = False,
+    route: str | None = None, grid: float | None = None, tail: float = 1e-8, approximate: bool = False,
 ) -> Guarantee:  # fmt: skip
     """What the observers can learn about any other peer from the sum (walk:RW-1).
 
     route: `exact` (delta by Fourier recursion), `renyi`, or `cycles`: N whole cycles, N a quantile exceeded with
-    probability at most `tail`. Cycles do not cover a published sum, whose last cycle is cut; `approximate` counts one
-    cycle more for it, which is no bound. `first` is that of the walk: drawn, or a peer whom everybody knows.
+    probability at most `tail`. Left out, it is exact, and renyi where that is too long to compute; a note says which.
+    Cycles do not cover a published sum, whose last cycle is cut; `approximate` counts one cycle more for it, which is
+    no bound. `first` is that of the walk: drawn, or a peer whom everybody knows.
 
     >>> said = summation(3, 6, 1.5, first="uniform", grid=0.002)
     >>> round(said.delta(1.0), 4), said.status
@@ -67,6 +68,8 @@ def summation(
     drawn = is_drawn(first)
     walk = UniformWalk(n, observers, not drawn)
     status: Status = "ideal"
+    if route is None:
+        route = "renyi" if grid is None and too_long(walk, steps) else "exact"
     notes = ["the observers may know the whole walk: this costs nothing more", f"{steps} steps, {route} route"]
     profile: Profile
     if route == "exact":

@@ -82,7 +82,7 @@ def test_the_baselines_by_hand(monkeypatch):
     fixed(monkeypatch, [(0, 1), (2, 3), (1, 2)], [(1, 2), (0, 3), (0, 1)])
     wanted = {1: (3, 1, 2, 0), 2: (3.5, 1, 3, 0.5), 3: (3, 2 / 3, 3, 2 / 3)}
     for steps, z in wanted.items():
-        for engine in (br.Bulk(), br.Bulk(fused=True)):
+        for engine in (br.Bulk(fused=False), br.Bulk(fused=True)):
             found = run(U2Gossip(), Statistic.of(X, "gini"), steps, engine=engine)
             assert found.estimates[:, 0] * SHORT == pytest.approx(z)
     fixed(monkeypatch, [(0, 1), (2, 3), (1, 2)])
@@ -142,7 +142,7 @@ def test_the_positive_part_of_a_matrix():
     assert found == pytest.approx(np.ones((2, 2)))  # eigenvalues 2 and -2
 
 
-@pytest.mark.parametrize("engine", [br.Bulk(), br.Bulk(fused=True)], ids=repr)
+@pytest.mark.parametrize("engine", [br.Bulk(fused=False), br.Bulk(fused=True)], ids=repr)
 def test_synchronous_dual_averaging_by_hand(monkeypatch, engine):
     """perso:PAIR-7."""
     fixed(monkeypatch, [(0, 1), (2, 3), (1, 2)])
@@ -205,7 +205,7 @@ def test_compiled_paths_are_the_generic_ones(algorithm, what):
     }  # fmt: skip
     noise = br.RandomizedResponse.of(5, 2.0) if what == "coded" else None
     slow, fast = (br.run(algorithm, "torus:4x6", tasks[what](), privacy=noise, steps=30, seed=3, evaluate_every=0,
-                         engine=engine) for engine in (br.Bulk(), br.Bulk(fused=True)))  # fmt: skip
+                         engine=engine) for engine in (br.Bulk(fused=False), br.Bulk(fused=True)))  # fmt: skip
     compare(slow, fast, 1e-9)
     assert np.abs(fast.estimates).max() > 0
     assert fast.trace.messages == slow.trace.messages

@@ -72,7 +72,8 @@ def test_engines_agree(algorithm):
 @pytest.mark.parametrize("algorithm", FEATURES, ids=repr)
 def test_the_compiled_walk_agrees(algorithm):
     runs = [br.run(algorithm, "er:12,c=2,seed=1", normalized(12), privacy=br.Gaussian(clip=0.3, sigma=0.5), steps=200,
-                   seed=3, evaluate_every=0, engine=engine) for engine in (br.Bulk(), br.Bulk(fused=True))]  # fmt: skip
+                   seed=3, evaluate_every=0, engine=engine)
+                   for engine in (br.Bulk(fused=False), br.Bulk(fused=True))]  # fmt: skip
     compare(*runs, tolerance=1e-9)
     assert np.array_equal(runs[0].trace.meetings.b, runs[1].trace.meetings.b)
 

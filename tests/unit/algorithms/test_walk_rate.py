@@ -114,7 +114,8 @@ class TestBall:
         first = self.run(None, 9.0)
         noise, task = br.Gaussian(clip=1.4, sigma=1.0), logistic(8, 0.2)
         runs = [br.run(br.WalkSGD(rate=0.5, bound=0.1), ring(8), task, privacy=noise, steps=40, after=first,
-                       carry="model", evaluate_every=0, engine=engine) for engine in (br.Bulk(), br.Bulk(fused=True))]
+                       carry="model", evaluate_every=0, engine=engine)
+                       for engine in (br.Bulk(fused=False), br.Bulk(fused=True))]  # fmt: skip
         compare(*runs)
         assert np.linalg.norm(runs[0].estimates[runs[0].trace.meetings.b], axis=1).max() <= 0.1 * (1 + 1e-12)
 

@@ -24,7 +24,7 @@ REAL = br.Gaussian(clip=0.3, sigma=0.5, arithmetic="ideal")
 def both(algorithm, graph, task, steps, privacy=NOISE, **options):
     runs = [
         br.run(algorithm, graph, task, privacy=privacy, steps=steps, seed=3, evaluate_every=0, engine=engine, **options)
-        for engine in (br.Bulk(), FUSED)
+        for engine in (br.Bulk(fused=False), FUSED)
     ]
     assert runs[0].trace.messages == runs[1].trace.messages
     for name in ("time", "a", "b"):
@@ -131,7 +131,7 @@ def test_walk_on_other_logistic_tasks(columns, l2, slope):
 def test_walk_goes_on_after_another_phase():
     options = {"graph": ring(12), "task": logistic(12, [4], 3), "privacy": NOISE, "steps": 30, "evaluate_every": 0}
     runs = []
-    for engine in (br.Bulk(), FUSED):
+    for engine in (br.Bulk(fused=False), FUSED):
         first = br.run(br.WalkSGD(), seed=1, **options)
         runs.append(br.run(br.WalkSGD(), seed=2, after=first, carry="model", engine=engine, **options))
     compare(*runs)

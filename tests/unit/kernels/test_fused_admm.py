@@ -29,7 +29,7 @@ def task_of(kind, peers, sizes, columns, **options):
 def both(algorithm, graph, task, steps, privacy):
     runs = [
         br.run(algorithm, graph, task, privacy=privacy, steps=steps, seed=3, evaluate_every=0, engine=engine)
-        for engine in (br.Bulk(), FUSED)
+        for engine in (br.Bulk(fused=False), FUSED)
     ]
     assert runs[0].trace.messages == runs[1].trace.messages
     assert np.array_equal(runs[0].trace.meetings.b, runs[1].trace.meetings.b)

@@ -89,3 +89,29 @@ def test_pickles_are_refused(tmp_path):
     np.savez(tmp_path / "trap.npz", peers=np.array([Ledger(1)], object), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle=False"):
         Ledger.load(tmp_path / "trap.npz")
+
+
+def test_columns_are_put_together_once(ledger):
+    """A question asked for twelve columns of a walk of 10^5 lines, and each was joined anew from 10^5 parts."""
+    first = ledger.column("peer")
+    assert np.shares_memory(ledger.column("peer"), first)
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 7
+
+
+def test_what_is_kept_grows_with_the_ledger(ledger):
+    """Asked between any two lines, columns and counts are those of a ledger that was never asked before."""
+    grown, fresh = Ledger(4), Ledger(4)
+    for k, (peers, event) in enumerate([([0], Mask(1.0)), ([3, 3, 1], GaussianEvent(2.0)), ([0], Mask(1.0)),
+                                        ([2], LaplaceEvent(1.0))]):  # fmt: skip
+        write(grown, peers, k, event)
+        write(fresh, peers, k, event)
+        grown.counts()
+        grown.column("clock")
+    for name in ("peer", "step", "clock", "event"):
+        assert np.array_equal(grown.column(name), fresh.column(name))
+    assert np.array_equal(grown.counts(), fresh.counts())
+    assert grown.counts_of(3) == [(Mask(1.0), 0), (GaussianEvent(2.0), 2), (LaplaceEvent(1.0), 0)]
+    grown.counts()[:] = 99
+    assert grown.counts_of(0) == [(Mask(1.0), 2), (GaussianEvent(2.0), 0), (LaplaceEvent(1.0), 0)]
+    assert grown.head(2).counts().tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 2, 0]]

@@ -316,3 +316,31 @@ def test_more_classes_than_are_counted_must_be_declared():
 def test_targets_outside_of_the_declared_classes_are_refused(targets, classes, message):
     with pytest.raises(ConfigError, match=message):
         Records.of(np.eye(2), targets, np.array([0, 1]), classes=classes)
+
+
+@pytest.mark.parametrize("kind", [Logistic, Ridge, Softmax])
+def test_equal_models_are_scored_once(kind, monkeypatch):
+    """A server tells everybody one model; each of 1000 peers was scored on all records for itself."""
+    task = make_task(kind, None, 0.1)
+    rng = np.random.default_rng(3)
+    rows, which = rng.normal(size=(3, task.dim)), np.array([2, 0, 0, 1, 2, 2, 0])
+    wanted, scored, measure = task.evaluate(rows[[0]]), [], kind._measure
+    monkeypatch.setattr(kind, "_measure", lambda self, scores, targets: scored.append(len(scores)) or measure(
+        self, scores, targets))  # fmt: skip
+    found = task.evaluate(rows[which])
+    assert sum(scored) == 3
+    single = [task.evaluate(rows[[k]]) for k in which]
+    for name in wanted:
+        values = [one[name] for one in single]
+        least = min(values) if task._higher_is_better() else max(values)
+        assert found[name] == pytest.approx(least if name == "worst" else np.mean(values), rel=1e-12)
+
+
+def test_distinct_rows_keep_their_order():
+    from bruit.tasks.linear import distinct_rows
+
+    rows = np.array([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0], [-0.0, 0.0], [3.0, 1.0]])
+    first, back = distinct_rows(rows)
+    assert first.tolist() == [0, 1, 3, 4]  # bit for bit: -0.0 is another row
+    assert np.array_equal(rows[first][back], rows)
+    assert distinct_rows(rows[:1])[1].tolist() == [0]
