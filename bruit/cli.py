@@ -105,8 +105,6 @@ def run(
 
     given = [*set_, *([] if seed is None else [f"seed={seed}"]), *([] if engine is None else [f"engine.name={engine}"])]
     file, text, changes = change(read(experiment)[1], given, experiment)
-    if changes and not quiet and not as_json:
-        say(f"changed: {'; '.join(changes)}")
     name = identity(file, rehearsal=rehearsal)
     if output is None:
         place = place_of(Path(experiment).stem, file.seed, name, force)

@@ -44,6 +44,8 @@ def shown(result: Run, place: Place, delta: float, quiet: bool, as_json: bool,
         emit_json({**report.as_json(result, summary), "folder": str(folder), "run_again": place.holds != "same",
                    "changed": list(changes)})  # fmt: skip
     else:
+        if changes and not quiet:
+            say(f"changed: {'; '.join(changes)}")
         report.show(out, result, summary)
         if not quiet:
             _say_next(result, place)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import numpy as np
 
 from bruit.arrays import Array
 from bruit.dashboard.markup import Markup, found_figure, number, numbers_behind, section, tag
-from bruit.dashboard.story import LARGEST_FINDING, Story
+from bruit.dashboard.story import Story
 
 MOST_BARS = 24
-MOST_NAMES = 4096
 WIDTH, HEIGHT = 300, 22  # of the drawing of one number
 
 
@@ -26,9 +22,9 @@ def model(story: Story) -> Markup:
         return section("model", title, tag("p", "This run ended without a model of finite numbers."), half=True)
     values = estimates.astype(np.float64)
     names, named = names_of(story, values.shape[1])
-    low, high, holder = values.min(axis=0), values.max(axis=0), written(story).get("peer")
-    if isinstance(holder, int) and 0 <= holder < len(values):
-        middle, whose = values[holder], f"the model of {story.label(holder)}, the one in model.json"
+    low, high, learned = values.min(axis=0), values.max(axis=0), story.run.learned
+    if learned is not None:
+        middle, whose = values[learned.peer], f"the model of {story.label(learned.peer)}, the one in model.json"
     else:
         middle, whose = np.mean(values, axis=0), "the mean over peers"
     order = np.argsort(-np.abs(middle), kind="stable")[:MOST_BARS]
@@ -59,38 +55,20 @@ def _finding(names: list[str], middle: Array, low: Array, high: Array, verb: str
 
 
 def names_of(story: Story, count: int) -> tuple[list[str], bool]:
-    """The names of the numbers of the model, and whether they are known: from model.json, else from the task."""
-    for found in (written(story), story.run.task):
-        preparation = found.get("preparation")
-        prepared = preparation if isinstance(preparation, dict) else {}
-        columns = found.get("inputs") or found.get("columns") or prepared.get("columns")
-        classes = found.get("classes") or prepared.get("classes")
-        if isinstance(columns, list) and 0 < len(columns) <= MOST_NAMES:
-            plain = [str(one.get("name", one)) if isinstance(one, dict) else str(one) for one in columns]
-            for more in ([], ["intercept"]):
-                names = [*plain, *more]
-                if len(names) == count:
-                    return names, True
-                if isinstance(classes, list) and len(classes) > 1 and len(names) * len(classes) == count:
-                    return [f"{name}, {label}" for label in classes for name in names], True
-    parts = story.run.task.get("components")
-    if isinstance(parts, int) and count in (parts, parts + 1):
-        return [f"direction {k + 1}" for k in range(parts)] + ["intercept"] * (count - parts), True
+    """The names of the numbers of the model, and whether they are known: those of its recipe, else of its task."""
+    learned = story.run.learned
+    recipe = None if learned is None else learned.recipe
+    if learned is not None and recipe is not None:
+        inputs = [*recipe.inputs, *(["intercept"] if recipe.intercept else [])]
+        if inputs and len(inputs) == count:
+            return inputs, True
+        if len(inputs) * len(recipe.classes) == count and inputs:
+            return [f"{name}, {label}" for label in recipe.classes for name in inputs], True
+        if not inputs and len(recipe.classes) == count:
+            return list(recipe.classes), True
     if story.run.task.get("task") == "Mean":
         return [f"coordinate {k + 1}" if count > 1 else "mean" for k in range(count)], True
     return [f"number {k + 1}" for k in range(count)], False
-
-
-def written(story: Story) -> dict[str, Any]:
-    """What model.json in the run folder says, if there is one that can be read."""
-    path = None if story.folder is None else story.folder / "model.json"
-    try:
-        if path is None or not path.is_file() or path.stat().st_size > LARGEST_FINDING:
-            return {}
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _bars(names: list[str], middle: Array, low: Array, high: Array) -> Markup:

@@ -41,6 +41,10 @@ class Outcomes(Profile):
     def epsilon(self, delta):
         return least_epsilon(self.delta, delta)
 
+    def pure(self):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.nanmax(np.abs(np.log(self.p) - np.log(self.q))))
+
     def divergence(self, order):
         return math.inf
 
@@ -59,6 +63,9 @@ class OneSample(Profile):
     def epsilon(self, delta):
         return least_epsilon(self.delta, delta)
 
+    def pure(self):
+        return math.inf
+
     def divergence(self, order):
         return math.inf
 
@@ -74,6 +81,9 @@ class Worst(Profile):
 
     def epsilon(self, delta):
         return max(pair.epsilon(delta) for pair in self.pairs)
+
+    def pure(self):
+        return max(pair.pure() for pair in self.pairs)
 
     def divergence(self, order):
         return max(pair.divergence(order) for pair in self.pairs)

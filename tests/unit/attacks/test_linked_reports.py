@@ -158,7 +158,7 @@ def test_files(tmp_path):
     (("a.csv", "b.csv"), "there is no file a.csv"),
     (("--users", 20, "--protocol", "telepathy"), "no protocol 'telepathy' reports one of 2 values; there are: "),
     (("--users", 20, "--keep", 3), "--keep is a probability, found 3"),
-    (("--users", 20, "--epsilon=-1"), "epsilon"),
+    (("--users", 20, "--epsilon-per-report=-1"), "epsilon"),
     (("--users", 5000), "at most 4000"),
     (("--users", 20, "--confidence", 3), "confidence is a probability"),
 ])  # fmt: skip

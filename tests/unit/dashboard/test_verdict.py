@@ -1,6 +1,5 @@
 """The headline of a report, the model it shows, and the units it explains."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from bruit.dashboard.model import names_of
 from bruit.dashboard.story import tell
 from bruit.dashboard.verdict import price, verdict
 from bruit.graphs import ring
+from bruit.tasks.recipe import Recipe
 from bruit.testing import small_task
 
 
@@ -83,34 +83,32 @@ def test_units_are_explained(run):
     assert "1 is as if a peer had sent what it says once" in text
 
 
+def named(run, *columns, intercept=False, classes=()):
+    """The run, as if its rows had had these columns."""
+    recipe = Recipe.plain(columns, intercept=intercept, classes=classes)
+    return replace(run, learned=run.learned._replace(recipe=recipe, peer=4))
+
+
 def test_the_model_is_shown_with_its_names(run, tmp_path):
-    shown = Page(render(run)).by_id("model").text
-    for value in run.estimates.mean(axis=0):
-        assert f"{value:.4g}" in shown
-    assert "coordinate 1" in shown
-    folder = run.save(tmp_path / "named.run")
-    (folder / "model.json").write_text(json.dumps({"columns": ["age", "<b>weight</b>"]}))
-    page = Page(render(folder)).by_id("model")
-    assert "age" in page.text
-    assert "<b>weight</b>" in page.text
-    assert "intercept" in page.text  # three numbers, two columns
-    written = {"inputs": ["age", "height"], "peer": 4, "preparation": {"columns": [{"name": "other"}], "classes": []}}
-    (folder / "model.json").write_text(json.dumps(written))
-    text = Page(render(folder)).by_id("model").text
-    assert "height" in text
+    text = Page(render(run)).by_id("model").text
+    assert f"{run.estimates[run.learned.peer, 0]:.4g}" in text
+    assert "coordinate 1" in text
+    text = Page(render(named(run, "age", "<b>weight</b>", intercept=True).save(tmp_path / "named.run"))).by_id("model").text
+    assert "age" in text
+    assert "<b>weight</b>" in text
+    assert "intercept" in text  # three numbers, two columns
     assert "the model of peer 4" in text
     assert f"{run.estimates[4, 0]:.4g}" in text
+    assert names_of(tell(named(run, "a", classes=("x", "y", "z"))), 3)[0] == ["a, x", "a, y", "a, z"]
 
 
-def test_models_without_names_broken_files_and_raw_data(run, tmp_path):
+def test_models_without_names_and_raw_data(run):
     run.task = {**run.task, "task": "something else"}
-    assert names_of(tell(run), 3) == (["number 1", "number 2", "number 3"], False)
-    folder = run.save(tmp_path / "broken.run")
-    for text in ("{", "[]", '{"columns": 3}', '{"columns": ["one"]}'):
-        (folder / "model.json").write_text(text)
-        assert "The run does not say what its numbers are called." in Page(render(folder)).by_id("model").text
-    classes = replace(run, task={**run.task, "columns": ["a"], "classes": ["x", "y", "z"]})
-    assert names_of(tell(classes), 3)[0] == ["a, x", "a, y", "a, z"]
+    older = replace(run, learned=None)
+    assert names_of(tell(older), 3) == (["number 1", "number 2", "number 3"], False)
+    text = Page(render(older)).by_id("model").text
+    assert "The run does not say what its numbers are called." in text
+    assert "the mean over peers" in text
     at_home = replace(run, local=True)
     text = Page(render(at_home)).by_id("model").text
     assert "raw data that was to stay at home" in text

@@ -225,8 +225,8 @@ def test_a_sorted_table_is_shuffled_or_refused(tmp_path):
     table.write_text("x,c\n" + "\n".join(f"{i / 1000},{'b' if i > 600 else 'a'}" for i in range(1000)) + "\n")
     for words in (["--column", "x", "--low", 0, "--high", 1], ["--column", "c", "--domain", "a,b"]):
         with pytest.raises(ConfigError, match=r"is sorted by .*, so that the place of a report would tell"):
-            call("ldp", "report", table, "--out", out, "--keep-order", *words)
-        call("ldp", "report", table, "--out", out, "--epsilon", 20, *words)
+            call("ldp", "report", table, "--out", out, "--force", "--keep-order", *words)
+        call("ldp", "report", table, "--out", out, "--force", "--epsilon", 20, *words)
         value = load_reports(out).column("value")
         assert abs(value[:500].mean() - value.mean()) < 0.16
 
