@@ -129,14 +129,14 @@ def sweep(
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time, each on its own core.")] = 1,
     delta: Delta = 1e-6,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite --out, and run all of it again.")] = False,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Run an experiment for every combination of values and several seeds; one row per run.
 
-    Rows are kept as they are done: after Ctrl-C or a failure the same command does what is missing. Exit code 1 if a
-    run failed.
+    Rows are kept as they are done: after Ctrl-C or a failure the same command does what is missing; with --force it
+    runs all of it again. Exit code 1 if a run failed.
 
     Example: bruit sweep breast-cancer --vary privacy.epsilon=2,8 --seeds 3
     """

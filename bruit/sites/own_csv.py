@@ -77,10 +77,12 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     if kind in ("mean", "histogram"):
         if public is not None:
             raise ConfigError(f"--public gives records to score a model on, and a {kind} is no model; leave it out")
-        own, made = _read(path, agreement, tell), _values if kind == "mean" else _answer
-        content: dict[str, Any] = {"values": made(own, agreement)}
+        content: dict[str, Any] = {}
         if kind == "mean":
-            content |= recipe_column(_recipe(own, agreement))
+            own = _read(path, agreement, tell)
+            content = {"values": _values(own, agreement), **recipe_column(_recipe(own, agreement))}
+        else:
+            content = {"values": _answer(_existing(path), agreement)}
     else:
         content = _linear(_read(path, agreement, tell), agreement)
         if public is not None:
@@ -92,10 +94,15 @@ def write_records(path: Path, agreement: Agreement, out: Path, public: Path | No
     return len(rows), rows.shape[1]
 
 
-def _read(path: Path, agreement: Agreement, tell: Callable[[str], None]) -> Columns:
-    """The columns that were agreed on, holes filled and records left out as agreed (`bruit.tasks.choice`)."""
+def _existing(path: Path) -> Columns:
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
+    return read_csv(path)
+
+
+def _read(path: Path, agreement: Agreement, tell: Callable[[str], None]) -> Columns:
+    """The columns that were agreed on, holes filled and records left out as agreed (`bruit.tasks.choice`)."""
+    every = _existing(path)
     choice = agreement.task.choice()
     if choice.by_public_mean():
         raise ConfigError('fill = "public" is for simulations, which hold the public rows; here agree on constants:'
@@ -106,7 +113,7 @@ def _read(path: Path, agreement: Agreement, tell: Callable[[str], None]) -> Colu
             raise ConfigError(f"the experiment's columns are {', '.join(choice.columns)}, but centers and scales are "
                               f"given for {', '.join(named)}; make them the same")  # fmt: skip
         choice = replace(choice, columns=named, drop=())
-    table, reading = select(read_csv(path), choice, agreement.label, None)
+    table, reading = select(every, choice, agreement.label, None)
     refuse_ids(table, reading.used, (), choice.columns)
     for line in reading.sentences():
         tell(f"{table.file}: {line}")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.counted import Counted
 from bruit.errors import ConfigError
 from bruit.tasks.columns import Columns, is_missing, nearest, numbers, spelled
 from bruit.tasks.records import finish_rows
@@ -32,6 +33,9 @@ class Column(NamedTuple):
     values: tuple[str, ...] = ()
     fill: str = ""
 
+    def __repr__(self) -> str:
+        return f"Column({self.name!r}, {len(self.values)} values)" if self.values else f"Column({self.name!r})"
+
 
 class Prepared(NamedTuple):
     """Rows ready for a model, and how many of their numbers were moved to the limit of standardized numbers."""
@@ -41,7 +45,7 @@ class Prepared(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Recipe:
+class Recipe(Counted):
     """The columns in order, the constants of every feature they make, and the words of the answer.
 
     centers, scales, limits: of each feature, after texts were spread over one feature a value (limit inf: not clipped).

@@ -42,7 +42,7 @@ REFUSED = {
         "averaging asks what these records do not answer.* needs l2 > 0"),
     "losses of pairs of points": (
         MEAN.replace('kind = "mean"\ndim = 2', 'kind = "pairwise"\ndata = "breast_cancer"'),
-        "records of a pairwise task are not dealt"),
+        "a pairwise task (does not answer|is for simulations)"),
     "a ring that is not there": (TOLD.replace('"gossip-sgd"', '"ring-sum"'), "has no link between peers 1 and 2"),
     "a peer that is not there": (
         MEAN.replace('"gossip-sgd"', '"walk-sum"\nschedule = {name = "walk", first = 7}'), "starts at peer 7"),
@@ -178,8 +178,8 @@ def test_simulations_may_do_what_real_peers_may_not():
     ("star:4", "ring-sum", [], "has no link between peers 1 and 2"),
     ("ring:4", "token-histogram", [], "counts values, found a mean"),
     ("ring:4,plus=0", "averaging", [], "swings for ever"),
-    ("complete:6", "walk-sgd", ["rate=-8"], "walk-sgd needs rate > 0"),
-    ("complete:6", "walk-sgd", ["rate=utility"], "is chosen by a simulation"),
+    ("complete:6", "walk-sgd", ["algorithm.rate=-8"], "walk-sgd needs rate > 0"),
+    ("complete:6", "walk-sgd", ["algorithm.rate=utility"], "is chosen by a simulation"),
 ])  # fmt: skip
 def test_questions_without_data_pass_the_same_entrance(graph, algorithm, settings, words):
     with pytest.raises(ConfigError, match=words):

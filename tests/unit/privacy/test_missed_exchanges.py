@@ -6,6 +6,7 @@ import pytest
 import bruit as br
 from bruit.engines.network import Network
 from bruit.graphs import ring
+from bruit.sites.founding import plan_network
 from bruit.sites.showing import _summary
 
 NOISE = br.Gaussian(clip=1.0, sigma=2.0)
@@ -50,9 +51,9 @@ def test_a_demonstration_claims_pairs_only_of_agreed_rounds(tmp_path):
     """Real meetings are drawn by the peers: a rehearsal of other meetings says nothing about them."""
     file = tmp_path / "agreed.toml"
     file.write_text(EXPERIMENT.format(name="averaging"))
-    assert _summary(file, 1)[0] is not None
+    assert _summary(plan_network(str(file), 6))[0] is not None
     file.write_text(EXPERIMENT.format(name="pair-averaging"))
-    summary, why = _summary(file, 1)
+    summary, why = _summary(plan_network(str(file), 6))
     assert summary is None
     assert "meetings" in why
 

@@ -66,7 +66,8 @@ def kinds():
     while queue:
         for kind in queue.pop().__subclasses__():
             queue.append(kind)
-            if not kind.__abstractmethods__ and kind.__module__.startswith("bruit."):
+            public = not kind.__name__.startswith("_")  # private ones hold blank values
+            if public and not kind.__abstractmethods__ and kind.__module__.startswith("bruit."):
                 found.add(kind)
     return found
 

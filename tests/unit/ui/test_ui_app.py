@@ -302,7 +302,7 @@ def test_runs_are_compared_on_one_page(client):
     assert "2 to 12 runs are compared, found 1" in client.get("/compare", params={"run": "good"}).json()["error"]
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/runs/none", "/runs/none/report", "/runs/good/model.json"])
+@pytest.mark.parametrize("path", ["/nowhere", "/runs/none", "/runs/none/report", "/runs/broken/model.json"])
 def test_unknown_addresses_get_a_page(client, path):
     found = client.get(path, headers={"accept": "text/html"})
     assert found.status_code in (400, 404)
