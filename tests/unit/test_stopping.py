@@ -162,7 +162,7 @@ def test_a_compiled_walk_that_is_stopped_has_released_what_the_general_one_has(a
     assert compiled.trace.messages == general.trace.messages
     assert np.array_equal(compiled.trace.meetings.b, general.trace.meetings.b)
     assert "not in this run" in compiled.unwatched
-    for name in algorithm.name() == "walk-sgd" and ("spent", "latest") or ():
+    for name in ("spent", "latest") if algorithm.name() == "walk-sgd" else ():
         assert np.array_equal(getattr(compiled.state, name), getattr(general.state, name))
 
 
@@ -183,5 +183,5 @@ def test_a_run_that_was_stopped_within_a_step_does_not_go_on():
     mean = br.tasks.Mean.uniform(8, 2)
     for algorithm, engine in ((br.PairAveraging(), br.Bulk()), (br.Averaging(), br.Events(latency=0.2))):
         part = br.run(algorithm, "ring:8", mean, steps=400, progress=Clock(1), engine=engine)
-        with pytest.raises(br.ConfigError, match="interrupted after .* run it to its end, or carry the 'model'"):
+        with pytest.raises(br.ConfigError, match=r"interrupted after .* run it to its end, or carry the 'model'"):
             br.chain(part, mean, steps=10)
