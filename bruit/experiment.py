@@ -230,8 +230,9 @@ def chain(before: Run, task: Task, *, steps: int, **options: Any) -> Run:
     of the one run (with its seed). What is counted within each phase: the horizon (the taper of `Renoised`, `burn_in`,
     `flush` and `decay` of `WalkSGD`, the noise of `RingSum` and `TokenHistogram` at the first hop), and a sequence of
     graphs, which starts with its first graph (a warning says so where it matters). Where a phase ended in the middle
-    of an exchange that belongs together, going on is refused. Each phase is accounted for by itself; the earlier one
-    is charged as seen wherever it did not end in public (`Accountant`).
+    of an exchange that belongs together, going on is refused. A run of rounds or hops that was interrupted in bulk goes
+    on from what was done; other interrupted runs are refused, since their peers stand at different steps. Each phase is
+    accounted for by itself; the earlier one is charged as seen wherever it did not end in public (`Accountant`).
     """
     given = {"privacy": before.privacy, "seed": before.seed, **options}
     return run(before.algorithm, before.graph, task, steps=steps, after=before, **given)
