@@ -14,7 +14,7 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.doorway import same, untwinned
 from bruit.algorithms.home import TaskDoor
-from bruit.algorithms.schedules import Walk
+from bruit.algorithms.schedules import Rounds, Walk
 from bruit.arrays import Array, Ints
 from bruit.engines.bulk import Bulk
 from bruit.engines.engine import Engine, Job, Outcome, Progress
@@ -138,6 +138,8 @@ def _carried(after: Run, algorithm: Algorithm[Any], task: Task, carry: Carry | N
         raise ConfigError(f"the states of one algorithm mean nothing to another: cannot go on from {names}")
     if chosen == "state" and after.state is None:
         raise ConfigError("the earlier run came from a folder, which keeps no states; carry the 'model' instead")
+    if chosen == "state":
+        _check_between_steps(after)
     if chosen != "model":
         return chosen, None
     if after.local:
@@ -178,13 +180,23 @@ class _Asked(TaskDoor):
         return super().beginning(ids)
 
 
+def _check_between_steps(after: Run) -> None:
+    """Refuse the states of a run that was stopped where its peers did not all stand at one step: no schedule goes on
+    from there."""
+    together = after.engine["name"] == "bulk" and isinstance(after.algorithm.schedule, Rounds | Walk)
+    if after.interrupted is not None and not together:
+        raise ConfigError(f"the earlier run was {after.stopped_words()}, and its peers stand at different steps; run"
+                          " it to its end, or carry the 'model'")  # fmt: skip
+
+
 def _elapsed(after: Run | None) -> tuple[int, int]:
-    """How far the phases came whose states are carried on (rounds, hops, units of time or activations), and the number
-    of the first of them."""
+    """How far the phases came whose states are carried on (rounds, hops, units of time or activations; of a phase that
+    was interrupted, what was done), and the number of the first of them."""
     elapsed, origin = 0, 0
     while after is not None:
         activations = getattr(after.algorithm.schedule, "activations", None)
-        elapsed += after.steps if activations is None else activations
+        whole = after.steps if activations is None else activations
+        elapsed += whole if after.interrupted is None else after.interrupted[0]
         origin = after.phase
         after = after.before if after.carried == "state" else None
     return elapsed, origin
@@ -218,8 +230,9 @@ def chain(before: Run, task: Task, *, steps: int, **options: Any) -> Run:
     of the one run (with its seed). What is counted within each phase: the horizon (the taper of `Renoised`, `burn_in`,
     `flush` and `decay` of `WalkSGD`, the noise of `RingSum` and `TokenHistogram` at the first hop), and a sequence of
     graphs, which starts with its first graph (a warning says so where it matters). Where a phase ended in the middle
-    of an exchange that belongs together, going on is refused. Each phase is accounted for by itself; the earlier one
-    is charged as seen wherever it did not end in public (`Accountant`).
+    of an exchange that belongs together, going on is refused. A run of rounds or hops that was interrupted in bulk goes
+    on from what was done; other interrupted runs are refused, since their peers stand at different steps. Each phase is
+    accounted for by itself; the earlier one is charged as seen wherever it did not end in public (`Accountant`).
     """
     given = {"privacy": before.privacy, "seed": before.seed, **options}
     return run(before.algorithm, before.graph, task, steps=steps, after=before, **given)

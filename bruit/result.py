@@ -132,9 +132,10 @@ class Run:
     def accountant(self) -> Accountant:
         """Who answers questions about this run; the same one for the next question, unless the run was changed."""
         earlier = None if self.before is None else self.before.accountant()
+        met = vars(self.trace).get("meetings")  # a trace that draws them again has none to change
         known = (self.algorithm, self.graph, self.steps, self.ledger, self.ledger.calls, self.trace, self.trace.faults,
-                 self.trace.missed, self.privacy, self.constants, self.noise, self.unwatched, self.declared, earlier,
-                 self.carried, self.interrupted)  # fmt: skip
+                 self.trace.missed, met, self.privacy, self.constants, self.noise, self.unwatched, self.declared,
+                 earlier, self.carried, self.interrupted)  # fmt: skip
         if self._asked is None or not all(map(_same, self._asked[0], known)):
             made = Accountant(self.facts(), self.algorithm.guarantees(), earlier, self.carried != "nothing")
             self._asked = (known, made)

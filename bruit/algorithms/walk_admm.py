@@ -102,8 +102,9 @@ class WalkADMM(Algorithm[State]):
                 hop = here.start + bad
                 where = f"of peer {path[hop]} at hop {hop}"
                 raise ConfigError(f"the proximal point {where} was not found to {TOLERANCE:g}; lower gamma or noise")
+            clock = np.arange(here.start, here.stop)
+            walk_compiled.record(private, path[here], step[here], everywhere[here], everywhere[here], clock)
             stops.pass_by(here.stop, len(path), State(token, dual))
-        walk_compiled.record(private, path, step, everywhere, everywhere)
         return State(token, dual)
 
     def not_fused(self, door: Door) -> str:

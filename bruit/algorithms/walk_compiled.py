@@ -80,10 +80,10 @@ def noise_of(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools, r
     return noise  # (hops, d)
 
 
-def record(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools, on: OnGrid = REAL) -> None:
-    """The ledger lines of all hops: contributions first, then the silent ones if they carry noise."""
+def record(door: TaskDoor, path: Ints, step: Ints, may: Bools, begun: Bools, clock: Ints, on: OnGrid = REAL) -> None:
+    """The ledger lines of these hops: contributions first, then the silent ones if they carry noise. To be called
+    before anybody is told of them: a walk that is stopped there has released them."""
     amount = on.rounding(door.dim, door.sigma) if on.grid else math.inf
-    clock = np.arange(len(path))
     data: Event = Exact()
     if door.mechanism is not None:
         data = door.mechanism.event_of(door.dim, amount if on.grid else None)

@@ -141,8 +141,9 @@ class WalkSGD(Algorithm[State]):
         private, task = self._fusible(door)
         mechanism = private.mechanism
         token, spent, latest = state.token.copy(), state.spent.copy(), state.latest.copy()
-        may, step = self._visits(path, spent, latest)
-        begun, rates = np.arange(len(path)) >= self.burn_in, self._rates(np.arange(len(path)))
+        may, step = self._visits(path, spent.copy(), latest.copy())
+        clock = np.arange(len(path))
+        begun, rates = clock >= self.burn_in, self._rates(clock)
         start, records = walk_compiled.eights(task.records)
         slope = np.inf if task.derivative_clip is None else task.derivative_clip
         clip, lattice = (np.inf, 0.0) if mechanism is None else (mechanism.clip, mechanism.spacing)
@@ -163,9 +164,12 @@ class WalkSGD(Algorithm[State]):
             if before is not None:
                 heard = np.concatenate((received[None], trail[:-1]))
                 self._follow(private, path, step, here, rates[here], heard, trail, before)
+            else:
+                walk_compiled.record(private, path[here], step[here], may[here], begun[here], clock[here], on)
+            made = clock[here][may[here]]
+            spent += np.bincount(path[made], minlength=len(spent))
+            latest[path[made]] = made  # in the order of the hops, so the last one stays
             stops.pass_by(here.stop, len(path), State(token, spent, latest))
-        if before is None:
-            walk_compiled.record(private, path, step, may, begun, on)
         return State(token, spent, latest)
 
     def _follow(self, door: TaskDoor, path: Ints, step: Ints, here: slice, rates: Array, heard: Array, trail: Array,
@@ -180,7 +184,7 @@ class WalkSGD(Algorithm[State]):
                 walk_compiled.check_equal(after.token, trail[some], at, self.fused_within)
 
     def _visits(self, path: Ints, spent: Ints, latest: Ints) -> tuple[Bools, Ints]:
-        """At which hops the holder contributes, and its own count of visits; `spent` and `latest` are brought on."""
+        """At which hops the holder contributes, and its own count of visits; `spent` and `latest` are written over."""
         from bruit.kernels.walk import contributions
 
         cap, active = -1 if self.cap is None else self.cap, slice(self.burn_in, len(path) - self.flush)

@@ -218,6 +218,7 @@ class _Story:
             stops = Stops(job.evaluate_every, lambda done, state: self.tick(done, total, state), watched)
             hops = schedule.meetings(graph, job.steps, job.dice)
             self.order = (hops, np.arange(job.steps))
+            self.unwatched = "" if watched and job.algorithm.fused_by_door else COMPILED  # also if it is stopped
             try:
                 state = job.algorithm.fused_walk(state, path, job.door, stops)
             except Stop:

@@ -76,6 +76,9 @@ def _checked(run: Run) -> tuple[WalkSGD, Graph, Gaussian]:
     if not isinstance(noise, Gaussian) or noise.unequal or noise.level != "user":
         raise PrivacyError("the energies of a walk are those of one Gaussian noise for all, at user level; leave"
                            " --before out")  # fmt: skip
+    if run.interrupted is not None:
+        raise PrivacyError(f"before a walk means a whole walk, and this one was {run.stopped_words()}; leave --before"
+                           " out, and every release that was made is charged")  # fmt: skip
     if run.engine.get("name") != "bulk" or run.phase or run.carried != "nothing":
         raise PrivacyError("before a walk means one walk, alone, of which no message is lost; leave --before out")
     return walk, graph, noise

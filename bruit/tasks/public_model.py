@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ class PublicModel:
     def __post_init__(self) -> None:
         if not isinstance(self.source, str) or not self.source.strip():
             raise ConfigError("a public model says where it comes from: PublicModel(rows, source='...')")
+        object.__setattr__(self, "rows", deepcopy(self.rows))  # folders and replays need the rows a run began with
 
     def of_peers(self, peers: int, dim: int) -> Array:
         """One row a peer  # (peers, dim)."""

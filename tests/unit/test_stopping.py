@@ -132,3 +132,56 @@ def test_repeat_says_what_is_lost():
 
     with pytest.raises(KeyboardInterrupt, match="1 of 3 runs were done, and are lost"):
         br.repeat(br.WalkSGD(), "ring:8", TASK, seeds=range(3), privacy=NOISE, steps=20, progress=stop)
+
+
+class Until(Clock):
+    """Stops at the first word about so many steps."""
+
+    def __call__(self, done, total, scores):
+        self.told.append((done, total))
+        if done >= self.most:
+            raise br.Stop
+
+
+@pytest.mark.parametrize("algorithm", [br.WalkSGD(), br.WalkSGD(cap=3, rest=2, burn_in=4), br.WalkADMM(), br.RingSum(),
+                                       br.RingSum(noise="shared", published=True)], ids=repr)  # fmt: skip
+def test_a_compiled_walk_that_is_stopped_has_released_what_the_general_one_has(algorithm):
+    """With fused = True the ledger was written at the end only: 30 hops of 100 cost nothing."""
+    task = br.tasks.Mean.uniform(8, 2) if isinstance(algorithm, br.RingSum) else TASK
+    parts = [
+        br.run(algorithm, "ring:8", task, privacy=NOISE, steps=100, seed=1, evaluate_every=10, progress=Until(30),
+               engine=br.Bulk(fused=fused)) for fused in (False, True)
+    ]  # fmt: skip
+    general, compiled = parts
+    assert compiled.interrupted == general.interrupted == (30, 100)
+    assert np.array_equal(compiled.ledger.counts(), general.ledger.counts()[:, [general.ledger.events.index(event)
+                          for event in compiled.ledger.events]])  # fmt: skip
+    assert sorted(compiled.ledger.column("clock")) == sorted(general.ledger.column("clock"))
+    assert len(compiled.ledger) >= 26
+    assert float(compiled.epsilon(of=3, seen_by=0)) == float(general.epsilon(of=3, seen_by=0)) > 0
+    assert compiled.trace.messages == general.trace.messages
+    assert np.array_equal(compiled.trace.meetings.b, general.trace.meetings.b)
+    assert "not in this run" in compiled.unwatched
+    for name in ("spent", "latest") if algorithm.name() == "walk-sgd" else ():
+        assert np.array_equal(getattr(compiled.state, name), getattr(general.state, name))
+
+
+@pytest.mark.parametrize("algorithm", [br.WalkSGD(cap=3, rest=9), br.WalkADMM(), br.RingSum(), br.GossipSGD(mixing=2),
+                                       br.Chebyshev(), br.Averaging()], ids=repr)  # fmt: skip
+def test_a_stopped_run_goes_on_from_where_it_was(algorithm):
+    """Six of twenty steps and then ten are sixteen; it went on as if all twenty had been done."""
+    task = TASK if isinstance(algorithm, br.WalkSGD | br.WalkADMM | br.GossipSGD) else br.tasks.Mean.uniform(8, 2)
+    part = br.run(algorithm, "ring:8", task, steps=20, seed=1, progress=Until(6))
+    whole = br.run(algorithm, "ring:8", task, steps=16, seed=1)
+    assert np.allclose(br.chain(part, task, steps=10).estimates, whole.estimates, rtol=1e-12, atol=1e-12)
+
+
+def test_a_run_that_was_stopped_within_a_step_does_not_go_on():
+    part = br.run(br.GossipSGD(mixing=2), "ring:8", TASK, steps=20, progress=Until(5))
+    with pytest.raises(br.ConfigError, match="stopped after 5 rounds, in the middle"):
+        br.chain(part, TASK, steps=10)
+    mean = br.tasks.Mean.uniform(8, 2)
+    for algorithm, engine in ((br.PairAveraging(), br.Bulk()), (br.Averaging(), br.Events(latency=0.2))):
+        part = br.run(algorithm, "ring:8", mean, steps=400, progress=Clock(1), engine=engine)
+        with pytest.raises(br.ConfigError, match=r"interrupted after .* run it to its end, or carry the 'model'"):
+            br.chain(part, mean, steps=10)

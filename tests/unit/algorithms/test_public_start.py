@@ -111,3 +111,13 @@ def test_tokens_and_repetitions_start_there_too():
     assert all(one.start is START for one in tokens)
     many = br.repeat(br.GossipSGD(), "complete:5", TASK, seeds=[1, 2], steps=0, start=START, engine=br.Bulk())
     assert all(np.allclose(one.estimates, [1.0, 2.0, 3.0]) for one in many)
+
+
+def test_rows_that_are_written_over_later_change_nothing(tmp_path):
+    """The folder held whatever the array had become, and the replay differed."""
+    rows = np.array([1.0, 2.0, 3.0])
+    done = run(br.GossipSGD(), start=br.PublicModel(rows, SOURCE), privacy=NOISE)
+    rows[:] = 9.0
+    again = br.load(done.save(tmp_path / "one.run"))
+    assert np.array_equal(again.start.rows, [1.0, 2.0, 3.0])
+    assert br.replay(again, TASK).difference < 1e-9

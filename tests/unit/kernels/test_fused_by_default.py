@@ -128,13 +128,14 @@ def test_what_a_compiled_path_lacks_takes_the_general_one(options):
 
 @pytest.mark.usefixtures("anything_goes")
 def test_a_run_goes_on_from_states():
-    """A later phase begins with the state of the one before, contributions and rests included: compiled paths start
-    anew, so it takes the general one."""
+    """A later phase begins with the state that a compiled one left, contributions and rests included; it walks on from
+    the last holder, on the general path."""
     task, runs = logistic(12), []
     for engine in (GENERAL, br.Bulk()):
         options = {"privacy": NOISE, "steps": 50, "evaluate_every": 0, "engine": engine}
         first = br.run(br.WalkSGD(cap=5, rest=6), complete(12), task, seed=1, **options)
         runs.append(br.run(br.WalkSGD(cap=5, rest=6), complete(12), task, seed=2, after=first, **options))
+    assert [run.before.engine["fused"] for run in runs] == [False, True]
     assert [run.engine["fused"] for run in runs] == [False, False]
     compare(*runs)
 

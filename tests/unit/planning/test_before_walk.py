@@ -75,3 +75,15 @@ def test_the_command_refuses_what_it_would_ignore(more, words):
     said = CliRunner().invoke(app, [*WALK, *more])
     assert isinstance(said.exception, BruitError)
     assert words in str(said.exception)
+
+
+def test_a_walk_that_was_stopped_has_no_before():
+    def stop(done, total, scores):
+        if done == 5:
+            raise br.Stop
+
+    task = br.tasks.Mean.uniform(6, 2)
+    run = br.run(br.WalkSGD(cap=2), "complete:6", task, privacy=br.Gaussian(clip=1.0, sigma=3.0), steps=20,
+                 progress=stop)  # fmt: skip
+    with pytest.raises(br.PrivacyError, match="interrupted after 5 of 20 hops"):
+        before_walk(run, 0, [1], blank=True)

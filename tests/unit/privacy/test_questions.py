@@ -44,6 +44,16 @@ def test_a_changed_run_is_asked_anew():
     assert found.epsilon(of=3, seen_by=1) > before
 
 
+def test_other_meetings_are_asked_anew():
+    """The accountant that was kept went on with the meetings it had seen first."""
+    few, many = (br.run(br.PairAveraging(), "ring:8", small_task(8), privacy=NOISE, steps=steps, evaluate_every=0)
+                 for steps in (2, 60))  # fmt: skip
+    before = few.losses()[0, 4]
+    few.trace.meetings = many.trace.meetings
+    assert few.accountant() is few.accountant()
+    assert few.losses()[0, 4] == many.losses()[0, 4] > before
+
+
 def test_an_earlier_phase_that_changes_is_asked_anew():
     first = run()
     second = run(after=first, carry="nothing")
