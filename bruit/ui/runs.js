@@ -98,9 +98,8 @@ async function account(one) {
   try {
     one.privacy = (await ask(`/api/runs/${encodeURIComponent(one.name)}/summary`)).privacy;
   } catch (error) {
-    one.privacy = null;
+    one.state = "broken";
     one.reason = error.message;
-    one.noisy = false;
   }
   show();
 }
