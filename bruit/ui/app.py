@@ -58,6 +58,7 @@ def create_app(folder: Path, site: Path | None = None, token: str | None = None,
         await runs.close()
 
     app = FastAPI(title="Bruit", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.state.runs = runs
     _guard(app, token, hosts)
     app.add_exception_handler(404, _nowhere)
     _serve_pages(app, "index.html" if site is None else "peer.html")

@@ -68,7 +68,8 @@ export function draw(target, { series, lines = [], x, y, span, factors = false, 
   }
   for (const at of ticks(left, right === left ? left + 1 : right, false)) {
     if (!Number.isInteger(at)) continue;
-    target.append(svg("text", { x: px(at), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, at));
+    const side = px(at) + 3.2 * String(at).length > WIDTH ? "end" : "middle"; // a long number stays within
+    target.append(svg("text", { x: px(at), y: HEIGHT - BOTTOM + 18, "text-anchor": side }, at));
   }
   target.append(svg("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }));
   target.append(svg("text", { class: "title", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, x));
