@@ -15,8 +15,8 @@ AS_GOOD = 0.995  # share of the way to all data in one place that is all of it i
 
 @dataclass(frozen=True)
 class Verdict:
-    """`better` is None where there is nothing to compare with; `curve` is the title of the figure; `helps` is what would
-    make a run better that was worse than staying alone."""
+    """`better` is None where there is nothing to compare with; `curve` is the title of the figure; `helps` is what
+    would make a run better that was worse than staying alone."""
 
     headline: str
     curve: str

@@ -261,7 +261,7 @@ def test_a_run_is_stopped_and_what_fails_is_told(tmp_path):
         third = client.post("/api/runs", json={"name": "third", "experiment": SHORT}, headers=PAGE)
         assert third.status_code == 200 or "2 runs go on" in third.json()["error"]
         assert client.post("/api/runs/long/stop", headers=PAGE).status_code == 200
-        assert client.post("/api/runs/long/stop", headers=PAGE).status_code in (200, 400)  # at once, if it still goes on
+        assert client.post("/api/runs/long/stop", headers=PAGE).status_code in (200, 400)  # 200: at once
         assert '"stopped"' in client.get("/api/runs/long/events").text
         assert "no run long is going on" in client.post("/api/runs/long/stop", headers=PAGE).json()["error"]
         assert "ring:2x" in client.get("/api/runs/bad/events").text
