@@ -158,7 +158,10 @@ def learned(built: Any, delta: float) -> Run:
     with Patient(followed).listening() as patient:
         result: Run = built.learn(patient)
     if result.interrupted is None:
-        built.compare(result)
+        try:
+            built.compare(result)
+        except KeyboardInterrupt:
+            result.identity = ""  # it is not the whole of what was asked for
     return result
 
 

@@ -400,3 +400,11 @@ def test_unknown_addresses_get_a_page(client, path):
     assert found.status_code in (400, 404)
     assert "To the runs" in found.text
     assert client.get(path).json()["error"]
+
+
+def test_a_token_in_an_address_keeps_the_rest_of_it(tmp_path):
+    with testclient.TestClient(create_app(tmp_path, token="long-enough"), base_url="http://127.0.0.1") as client:
+        found = client.get("/what-if?family=ring&token=long-enough&peers=8", follow_redirects=False)
+        assert found.status_code == 303
+        assert found.headers["location"] == "/what-if?family=ring&peers=8"
+        assert client.get("/what-if?family=ring").status_code == 200
