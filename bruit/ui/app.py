@@ -130,7 +130,8 @@ def _complaint(request: Request, words: str, code: int) -> Response:
 
 
 def _nowhere(request: Request, _: Exception) -> Response:
-    where = ("Runs are listed on the first page; a run has the address /runs/NAME." if request.app.state.runs is not None
+    of_runs = request.app.state.runs is not None
+    where = ("Runs are listed on the first page; a run has the address /runs/NAME." if of_runs
              else "The first page shows one peer; runs are shown by `bruit ui` without --site.")  # fmt: skip
     return _complaint(request, f"There is no page {request.url.path} here. {where}", 404)
 

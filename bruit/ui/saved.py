@@ -67,8 +67,10 @@ def _judged(verdict: Any) -> dict[str, Any] | None:
 
 
 def _number(value: Any) -> float | None:
-    """A score as a finite number; None where there is none."""
-    return None if value is None or not math.isfinite(value) else float(value)
+    """A score as a finite number; None where there is none, or one of the words inf, -inf and nan (`whole_files`)."""
+    if value is None or value in ("inf", "-inf", "nan"):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def _scores(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:

@@ -408,3 +408,18 @@ def test_a_token_in_an_address_keeps_the_rest_of_it(tmp_path):
         assert found.status_code == 303
         assert found.headers["location"] == "/what-if?family=ring&peers=8"
         assert client.get("/what-if?family=ring").status_code == 200
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_run_that_diverged_is_listed_and_shown(tmp_path, value):
+    """Such scores are written as words, and one of them must not hide the list or break the page."""
+    run = br.run(br.Averaging(), "ring:6", small_task(6), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2)
+    run.metrics.rows[-1] = {"mse": value, "worst": value}
+    run.references = {"alone": 1.0, "central": value}
+    run.save(tmp_path / "far.run")
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        (one,) = client.get("/api/runs").json()
+        assert (one["state"], one["metric"], one["score"], one["alone"], one["central"]) == ("saved", "mse", None, 1, None)
+        assert one["verdict"]["worse"]
+        assert client.get("/api/runs/far").json()["report"]["metrics"]["mse"] is None
+        assert "without a usable model" in client.get("/runs/far/report").text
