@@ -220,7 +220,11 @@ function follow() {
     const event = JSON.parse(message.data);
     if (HEARD[event.event]) HEARD[event.event](event);
   };
-  source.onerror = () => { if (source && source.readyState === EventSource.CLOSED) end("the server does not tell of this run"); };
+  source.onopen = () => Object.assign(run, { scores: [], leaks: [], last: null, began: null }); // it tells all from the first
+  source.onerror = () => {
+    if (source && source.readyState === EventSource.CLOSED) end("the server does not tell of this run any more; reload the page");
+    else say("the server does not answer; trying again (is `bruit ui` still running?)");
+  };
 }
 
 async function show() {

@@ -157,11 +157,7 @@ def learned(built: Any, delta: float) -> Run:
     followed = Followed(leaks_ahead(built, delta), Timetable(built, WATCHER))
     with Patient(followed).listening() as patient:
         result: Run = built.learn(patient)
-    if result.interrupted is None:
-        try:
-            built.compare(result)
-        except KeyboardInterrupt:
-            result.identity = ""  # it is not the whole of what was asked for
+    built.compare_or_stop(result)
     return result
 
 

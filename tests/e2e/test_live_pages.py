@@ -335,6 +335,23 @@ def test_a_run_is_stopped_from_the_page(browser, address, folder):
     assert page.heard == []
 
 
+def test_a_page_whose_server_is_gone_says_so(browser, tmp_path):
+    process, address = serve(tmp_path)
+    try:
+        page = visit(browser, address)
+        ready(page)
+        page.click("#change > summary")
+        page.fill("#experiment", SHORT.replace("steps = 8", "steps = 5000000"))
+        page.fill("#name", "alone")
+        page.click("#start")
+        page.wait_for_url("**/runs/alone")
+        until(page, "() => document.getElementById('progress')?.value > 0")
+    finally:
+        assert end(process) == 0
+    until(page, "() => /server does not|interrupted after/.test(document.getElementById('state').textContent)")
+    assert br.load(tmp_path / "alone.run").interrupted is not None  # Ctrl-C keeps what was done
+
+
 def test_a_run_without_noise_hides_nobody_and_one_of_python_has_no_file_to_change(browser, address, folder):
     br.run(br.Averaging(), "ring:6", small_task(6), steps=2).save(folder / "bare.run")
     page = visit(browser, address, "runs/bare")
