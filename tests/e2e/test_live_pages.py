@@ -62,6 +62,7 @@ def folder(tmp_path_factory):
     run = br.run(br.Averaging(), "ring:6", small_task(6), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2, watch=[0])
     run.save(made / f"{HOSTILE}.run")
     torus = br.run(br.Averaging(), "torus:4x4", small_task(16), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=4)
+    torus.experiment = SHORT
     torus.save(made / "torus.run")
     (made / "broken.run").mkdir()
     return made
@@ -335,23 +336,6 @@ def test_a_run_is_stopped_from_the_page(browser, address, folder):
     assert page.heard == []
 
 
-def test_a_page_whose_server_is_gone_says_so(browser, tmp_path):
-    process, address = serve(tmp_path)
-    try:
-        page = visit(browser, address)
-        ready(page)
-        page.click("#change > summary")
-        page.fill("#experiment", SHORT.replace("steps = 8", "steps = 5000000"))
-        page.fill("#name", "alone")
-        page.click("#start")
-        page.wait_for_url("**/runs/alone")
-        until(page, "() => document.getElementById('progress')?.value > 0")
-    finally:
-        assert end(process) == 0
-    until(page, "() => /server does not|interrupted after/.test(document.getElementById('state').textContent)")
-    assert br.load(tmp_path / "alone.run").interrupted is not None  # Ctrl-C keeps what was done
-
-
 def test_a_run_without_noise_hides_nobody_and_one_of_python_has_no_file_to_change(browser, address, folder):
     br.run(br.Averaging(), "ring:6", small_task(6), steps=2).save(folder / "bare.run")
     page = visit(browser, address, "runs/bare")
@@ -516,7 +500,7 @@ def test_reports_can_be_read_by_everybody(browser, folder, tmp_path):
         assert violations(page) == []
 
 
-def test_ctrl_c_ends_the_runs_too(browser, tmp_path):
+def test_ctrl_c_ends_the_runs_too_and_keeps_what_was_done(browser, tmp_path):
     process, address = serve(tmp_path)
     page = visit(browser, address)
     ready(page)
@@ -526,9 +510,12 @@ def test_ctrl_c_ends_the_runs_too(browser, tmp_path):
     page.click("#start")
     page.wait_for_url("**/runs/left-alone")
     until(page, "() => document.getElementById('state')?.textContent === 'running'")
+    until(page, "() => document.getElementById('progress').value > 0")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     workers = children.read_text().split() if children.exists() else []
     assert workers or not children.exists()
     assert end(process) == 0
     assert not [worker for worker in workers if Path(f"/proc/{worker}/cmdline").exists()]
-    assert list(tmp_path.iterdir()) == []
+    assert [one.name for one in tmp_path.iterdir()] == ["left-alone.run"]
+    assert br.load(tmp_path / "left-alone.run").interrupted is not None
+    until(page, "() => /server does not|interrupted after/.test(document.getElementById('state').textContent)")
