@@ -82,6 +82,14 @@ class Experiment:
             found |= measured(self.algorithm, self.task)
         result.references = found
 
+    def compare_or_stop(self, result: Run) -> None:
+        """The same for a run that came to its end; stopped in it, the run is not the whole of what was asked for."""
+        if result.interrupted is None:
+            try:
+                self.compare(result)
+            except KeyboardInterrupt:
+                result.identity = ""
+
     def _scored(self) -> int | None:
         """How often models are scored: fused rounds and meetings score nothing on the way, and in time nothing at all.
         """

@@ -22,11 +22,7 @@ def learned(built: Experiment, before: Run | None, rehearsal: bool, quiet: bool)
         if not quiet:
             told = f"run from the start; it begins as the run that was {before.stopped_words()}"
             err.print(told, highlight=False, soft_wrap=True)
-    if result.interrupted is None:
-        try:
-            built.compare(result)
-        except KeyboardInterrupt:
-            result.identity = ""  # it is not the whole of what was asked for
+    built.compare_or_stop(result)
     return result
 
 

@@ -113,10 +113,21 @@ def story_page(story: Story) -> str:
                 aria_label="Sections")  # fmt: skip
     found = verdict(story)
     header = tag("header", tag("div", brand(), links, class_="bar"),
-                 tag("h1", f"Report of {story.name}", class_="kicker"),
+                 tag("h1", f"Report of {story.name}{_stopped(story)}", class_="kicker"),
                  tag("p", f"{found.headline}.", class_="headline worse" if found.better is False else "headline"),
-                 tag("p", price(story), class_="dek"), _tiles(story))  # fmt: skip
+                 _helps(found.helps), tag("p", price(story), class_="dek"), _tiles(story))  # fmt: skip
     return page(f"{story.name} - bruit", [header, tag("main", parts, id="main")])
+
+
+def _stopped(story: Story) -> str:
+    return f", {story.run.stopped_words()}" if story.run.interrupted is not None else ""
+
+
+def _helps(advice: Sequence[str]) -> Markup:
+    """What would make a run better that was worse than staying alone."""
+    if not advice:
+        return Markup("")
+    return tag("div", tag("p", "What would help:"), tag("ul", *(tag("li", text) for text in advice)), class_="helps")
 
 
 def comparison_page(found: Sequence[Configuration]) -> str:

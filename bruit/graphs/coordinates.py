@@ -115,7 +115,8 @@ class Picture:
         """The same as plain data, for a page that draws it."""
         return {"kind": self.kind, "places": self.places.round(4).tolist(), "aspect": round(self.aspect, 4),
                 "edges": self.links.tolist(), "stubs": self.stubs.round(4).tolist(), "links": self.total,
-                "sentence": self.sentence(), "stages": self.stages and self.stages.plain()}  # fmt: skip
+                "spacing": round(self.spacing(), 4), "sentence": self.sentence(),
+                "stages": self.stages and self.stages.plain()}  # fmt: skip
 
 
 def coordinates(graph: Graph | GraphSequence, steps: int | None = None) -> Picture:

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
@@ -58,6 +59,7 @@ def create_app(folder: Path, site: Path | None = None, token: str | None = None,
         await runs.close()
 
     app = FastAPI(title="Bruit", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
+    app.state.runs = runs if site is None else None
     _guard(app, token, hosts)
     app.add_exception_handler(404, _nowhere)
     _serve_pages(app, "index.html" if site is None else "peer.html")
@@ -95,7 +97,9 @@ def _refusal(request: Request, token: str | None, hosts: tuple[str, ...]) -> Res
     if token is not None and not _matches(request.cookies.get(COOKIE), token):
         if not _matches(request.query_params.get("token"), token):
             return _complaint(request, "a token is needed: open the address that `bruit ui` printed", 401)
-        response = RedirectResponse("/" + request.url.path.lstrip("/"), 303)  # never another host
+        rest = [(key, value) for key, value in request.query_params.multi_items() if key != "token"]
+        asked = f"?{urlencode(rest)}" if rest else ""
+        response = RedirectResponse("/" + request.url.path.lstrip("/") + asked, 303)  # never another host
         response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
         return response
     if request.method not in ("GET", "HEAD") and request.headers.get("x-bruit") != "1":
@@ -117,7 +121,8 @@ def _complaint(request: Request, words: str, code: int) -> Response:
                tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
                Markup('<link rel="stylesheet" href="/assets/look.css">'),
                Markup('<link rel="icon" href="/assets/mark.svg">'))  # fmt: skip
-    back = tag("p", tag("a", "To the runs", href="/"), " or ", tag("a", "ask what if", href="/what-if"))
+    first = "To the runs" if request.app.state.runs is not None else "To this peer"
+    back = tag("p", tag("a", first, href="/"), " or ", tag("a", "ask what if", href="/what-if"))
     bar = tag("header", brand(), class_="bar")
     title = "There is no such page" if code == 404 else "This cannot be shown"
     body = tag("body", bar, tag("main", tag("h1", title), tag("p", words), back))
@@ -125,8 +130,10 @@ def _complaint(request: Request, words: str, code: int) -> Response:
 
 
 def _nowhere(request: Request, _: Exception) -> Response:
-    return _complaint(request, f"There is no page {request.url.path} here. Runs are listed on the first page; a run has"
-                               " the address /runs/NAME.", 404)  # fmt: skip
+    of_runs = request.app.state.runs is not None
+    where = ("Runs are listed on the first page; a run has the address /runs/NAME." if of_runs
+             else "The first page shows one peer; runs are shown by `bruit ui` without --site.")  # fmt: skip
+    return _complaint(request, f"There is no page {request.url.path} here. {where}", 404)
 
 
 def _serve_pages(app: FastAPI, first: str) -> None:
@@ -136,7 +143,11 @@ def _serve_pages(app: FastAPI, first: str) -> None:
 
     @app.get("/what-if")
     def what_if() -> HTMLResponse:
-        return HTMLResponse(_asset("what_if.html"))
+        page = _asset("what_if.html")
+        if first != "index.html":  # one peer's operator: there are no runs to start
+            page = page.replace('<a href="/">Runs</a>', '<a href="/">This peer</a>')
+            page = page.replace('<a id="experiment"', '<a id="experiment" hidden')
+        return HTMLResponse(page)
 
     @app.get("/assets/{name}")
     def asset(name: str) -> Response:

@@ -24,16 +24,25 @@ function ticks(low, high, factors) {
   return found;
 }
 
-/* Names of curves at their right end, of lines to compare with at the left; moved apart so that none covers another. */
+/* Names of curves at their right end, moved apart so that none covers another. */
 function label(target, names) {
-  names.sort((a, b) => a.at - b.at);
-  const lowest = [-Infinity, -Infinity];
-  for (const one of names) {
-    const last = lowest[Math.min(1, one.k)] = Math.max(one.at, lowest[Math.min(1, one.k)] + 15);
-    const beside = one.x < WIDTH - RIGHT - 80 ? { x: one.x + 8, "text-anchor": "start" } : { x: WIDTH - RIGHT, "text-anchor": "end" };
-    const side = one.k ? beside : { x: LEFT + 4, "text-anchor": "start" };
-    target.append(svg("text", { class: `say b${one.k}`, y: last - 6, ...side }, one.name));
+  let lowest = -Infinity;
+  for (const one of names.sort((a, b) => a.at - b.at)) {
+    lowest = Math.max(one.at, lowest + 15);
+    const side = one.x < WIDTH - RIGHT - 80 ? { x: one.x + 8, "text-anchor": "start" } : { x: WIDTH - RIGHT, "text-anchor": "end" };
+    target.append(svg("text", { class: `say b${one.k}`, y: lowest - 6, ...side }, one.name));
   }
+}
+
+/* Names of lines to compare with, above them at the left; lines too close for two rows of text share one, the upper first. */
+function labelLines(target, names) {
+  const rows = [];
+  for (const one of names.sort((a, b) => a.at - b.at)) {
+    const last = rows[rows.length - 1];
+    if (last && one.at - last.at < 18) last.name += "; " + one.name;
+    else rows.push({ ...one });
+  }
+  for (const row of rows) target.append(svg("text", { class: "say b0", x: LEFT + 4, y: row.at - 6, "text-anchor": "start" }, row.name));
 }
 
 /* series: [{name, points: [[x, y]], dots}]; lines: [{name, value}], to compare with; factors: y in powers of ten, nothing
@@ -59,17 +68,18 @@ export function draw(target, { series, lines = [], x, y, span, factors = false, 
   }
   for (const at of ticks(left, right === left ? left + 1 : right, false)) {
     if (!Number.isInteger(at)) continue;
-    target.append(svg("text", { x: px(at), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, at));
+    const side = px(at) + 3.2 * String(at).length > WIDTH ? "end" : "middle"; // a long number stays within
+    target.append(svg("text", { x: px(at), y: HEIGHT - BOTTOM + 18, "text-anchor": side }, at));
   }
   target.append(svg("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM }));
   target.append(svg("text", { class: "title", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, x));
   target.append(svg("text", { class: "title", x: 14, y: (TOP + HEIGHT - BOTTOM) / 2, "text-anchor": "middle",
     transform: `rotate(-90 14 ${(TOP + HEIGHT - BOTTOM) / 2})` }, y));
-  const names = [];
+  const names = [], beside = [];
   for (const one of lines) {
     const at = py(level(one.value));
     target.append(svg("line", { class: "line dashed s0", x1: LEFT, x2: WIDTH - RIGHT, y1: at, y2: at }));
-    names.push({ name: one.name, at, k: 0 });
+    beside.push({ name: one.name, at });
   }
   series.forEach((one, k) => {
     const drawn = one.points.filter(([, value]) => shown(value)).map(([at, value]) => [px(at), py(level(value))]);
@@ -79,5 +89,6 @@ export function draw(target, { series, lines = [], x, y, span, factors = false, 
     }
     if (drawn.length && one.name) names.push({ name: one.name, at: drawn[drawn.length - 1][1], x: drawn[drawn.length - 1][0], k: k + 1 });
   });
+  labelLines(target, beside);
   label(target, names);
 }

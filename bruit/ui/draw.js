@@ -98,10 +98,10 @@ export class PeerMap {
     this.canvas.height = Math.round(box.height * ratio);
     this.size = [this.canvas.width, this.canvas.height];
     this.theme = theme();
-    this.radius = Math.max(2.5 * ratio, Math.min(11 * ratio, 0.28 * Math.sqrt(
-      (this.size[0] * this.size[1]) / Math.max(1, this.places.length)) * 0.6));
     const free = this.size.map((side) => side - 2 * MARGIN * Math.min(...this.size));
     const aspect = this.picture.aspect || free[0] / free[1], wide = Math.min(free[0], free[1] * aspect);
+    const most = Math.min(11 * ratio, 0.17 * Math.sqrt((this.size[0] * this.size[1]) / Math.max(1, this.places.length)));
+    this.radius = Math.max(3 * ratio, Math.min(most, 0.6 * (this.picture.spacing ?? 1) * wide)); // few peers cover another
     const at = ([x, y]) => [this.size[0] / 2 + wide * (x - 0.5), this.size[1] / 2 + (wide / aspect) * (y - 0.5)];
     this.spots = this.places.map(at);
     this.backdrop.width = this.size[0];

@@ -9,6 +9,7 @@ async function sentHere() {
   const words = new URLSearchParams(location.search);
   if (words.has("again")) {
     const found = await ask(`/api/runs/${encodeURIComponent(words.get("again"))}`);
+    if (!found.experiment) throw new Error(`the run ${words.get("again")} was made in Python and holds no experiment file`);
     return { text: found.experiment, name: words.get("again") };
   }
   if (!words.has("family")) return null;

@@ -4,7 +4,7 @@
 import { draw } from "/assets/chart.js";
 import { PeerMap, shadeOf } from "/assets/draw.js";
 import { drawStages } from "/assets/stages.js";
-import { ask, byId, element, number, post, seconds } from "/assets/server.js";
+import { ask, byId, element, number, post, scored, seconds } from "/assets/server.js";
 
 const [LOW, HIGH] = [0.05, 20]; // epsilons at the ends of the palette
 const LISTED = 8;
@@ -32,6 +32,7 @@ function begin(event) {
   byId("watcher").max = String(event.peers - 1);
   byId("map-figure").hidden = !run.picture;
   byId("too-many").hidden = Boolean(run.picture);
+  byId("view-told").textContent = run.picture ? "or choose a peer on the map" : "";
   if (run.picture) {
     map.show(run.picture.places, event.edges || run.picture.edges, run.picture);
     map.color(run.picture.places.map(() => null), [run.watcher]);
@@ -85,7 +86,7 @@ function curves(total) {
     const lines = [["alone", "each peer alone"], ["central", "all data in one place"]].filter(([key]) => Number.isFinite(mine[key]))
       .map(([key, text]) => ({ name: `${text} ${number(mine[key])}`, value: mine[key] }));
     draw(byId(id), { series: [{ name: "together", points }], lines, x: total === run.steps ? run.unit : "meetings", y: score, span: [0, total] });
-    byId(id + "-name").textContent = `${score}: ${number(now)}` + (run.ended ? "" : " so far");
+    byId(id + "-name").textContent = `${score === "worst" ? `${names[0]} of the worst peer` : score}: ${scored(now)}` + (run.ended ? "" : " so far");
   }
 }
 
@@ -133,7 +134,7 @@ async function look(peer) {
   try {
     const found = await ask(`/api/runs/${where}/view/${peer}`);
     if (mine !== asking) return;
-    byId("view-told").textContent = "";
+    byId("view-told").textContent = run.picture ? "or choose a peer on the map" : "";
     if (found.final) leaks(found);
     else { run.ahead = found.ahead; foresee(); }
   } catch (error) {
@@ -148,11 +149,12 @@ function tile(value, text, first = false) {
 /* The end: the score beside alone and central, the epsilons, what can be done with it. */
 function told(report) {
   const privacy = report.privacy, scores = report.metrics, metric = run.metric || Object.keys(scores)[0];
+  run.metric = metric;
   run.references = report.references || {};
   run.ended = true;
   const tiles = [];
   if (metric in scores) {
-    tiles.push(tile(number(scores[metric]), `${metric}, together`, true));
+    tiles.push(tile(scored(scores[metric]), `${metric}, together`, true));
     if (Number.isFinite(run.references.alone)) tiles.push(tile(number(run.references.alone), `${metric}, each peer alone`));
     if (Number.isFinite(run.references.central)) tiles.push(tile(number(run.references.central), `${metric}, all data in one place, no privacy`));
   }
@@ -163,15 +165,22 @@ function told(report) {
   }
   byId("tiles").replaceChildren(...tiles);
   byId("tiles").hidden = false;
-  const worth = report.verdict ? report.verdict.in_words : metric in scores ? `${metric} ${number(scores[metric])}` : "done";
+  const worth = report.verdict ? report.verdict.in_words : metric in scores ? `${metric} ${scored(scores[metric])}` : "done";
   const protection = run.noise === null ? "no noise: nothing is protected" :
     `epsilon of the worst pair ${number(privacy.worst.epsilon)} at delta ${number(privacy.delta)}, ${privacy.level} level (${privacy.status_in_words})`;
   byId("headline").textContent = `${worth[0].toUpperCase()}${worth.slice(1)}; ${protection}.`;
+  const advice = (report.verdict && report.verdict.advice) || [];
+  byId("advice").hidden = !advice.length;
+  byId("helps").replaceChildren(...advice.map((text) => element("li", {}, text)));
   if (run.scores.length) curves(run.total || run.steps);
   byId("open-report").href = `/runs/${where}/report`;
   byId("open-report").hidden = false;
   byId("model").href = `/runs/${where}/model.json`;
   byId("model").hidden = !report.model;
+}
+
+function ending(report) {
+  return report.interrupted ? `${report.interrupted.in_words}; what was done is kept` : "done";
 }
 
 function end(text) {
@@ -194,9 +203,13 @@ const HEARD = {
     byId("accounting").value = event.done;
     byId("accounting-told").textContent = `${Math.round((100 * event.done) / event.of)} %`;
   },
-  done: (event) => { end("done"); told(event.report); if (run.later !== undefined) look(run.later); },
+  done: (event) => { told(event.report); end(ending(event.report)); if (run.later !== undefined) look(run.later); },
   failed: (event) => end("failed: " + event.reason),
-  stopped: () => end("stopped: nothing of it was saved"),
+  stopping: () => say("stopping after this step, to keep what is done; Stop once more ends it at once"),
+  stopped: (event) => {
+    if (event.saved) location.reload(); // its folder says what there is
+    else end("stopped: nothing of it was saved");
+  },
 };
 
 function follow() {
@@ -207,7 +220,11 @@ function follow() {
     const event = JSON.parse(message.data);
     if (HEARD[event.event]) HEARD[event.event](event);
   };
-  source.onerror = () => { if (source && source.readyState === EventSource.CLOSED) end("the server does not tell of this run"); };
+  source.onopen = () => Object.assign(run, { scores: [], leaks: [], last: null, began: null }); // it tells all from the first
+  source.onerror = () => {
+    if (source && source.readyState === EventSource.CLOSED) end("the server does not tell of this run any more; reload the page");
+    else say("the server does not answer; trying again (is `bruit ui` still running?)");
+  };
 }
 
 async function show() {
@@ -220,17 +237,21 @@ async function show() {
   });
   byId("stop").addEventListener("click", () => post(`/api/runs/${where}/stop`, {}).catch((error) => say(error.message)));
   byId("watcher").addEventListener("change", () => look(Number(byId("watcher").value)));
+  say("reading");
   try {
     const found = await ask(`/api/runs/${where}`);
     if (found.state !== "saved") { follow(); return; }
-    run.metric = found.metric || null;
+    byId("again").hidden = !found.experiment; // made in Python: there is no file to change
     begin(found);
     run.scores = found.history.filter(([, scores]) => Object.keys(scores).length);
     run.total = run.scores.length ? Math.max(found.steps, ...run.scores.map(([at]) => at)) : found.steps;
     told(found.report);
-    if (found.noise !== null && run.peers <= 1000) { run.watcher = -1; await look(0); }
+    say(found.report.interrupted ? ending(found.report) : "");
+    run.watcher = -1; // nobody's view is shown yet
+    await look(0);
     document.body.dataset.shown = "1";
   } catch (error) {
+    byId("again").hidden = true;
     say(error.message);
   }
 }

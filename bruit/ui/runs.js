@@ -34,6 +34,7 @@ function epsilon(one, which) {
 }
 
 function score(one, key) {
+  if (key === "score" && one.score === null && one.metric) return `${one.metric} is not a number`;
   if (one[key] === null || one[key] === undefined) return "";
   const shown = element("span", {}, one[key].toFixed(4));
   if (key === "score" && one.verdict) shown.append(element("span", { class: one.verdict.worse ? "worse" : "better",
@@ -98,9 +99,8 @@ async function account(one) {
   try {
     one.privacy = (await ask(`/api/runs/${encodeURIComponent(one.name)}/summary`)).privacy;
   } catch (error) {
-    one.privacy = null;
+    one.state = "broken";
     one.reason = error.message;
-    one.noisy = false;
   }
   show();
 }

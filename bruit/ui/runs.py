@@ -36,6 +36,8 @@ class Live:
 
     name: str
     process: asyncio.subprocess.Process
+    folder: Path
+    asked: bool = False  # to stop
     events: list[dict[str, Any]] = field(default_factory=list)
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -46,6 +48,11 @@ class Live:
     @property
     def state(self) -> str:
         return str(self.events[-1]["event"]) if self.ended else "running"
+
+    @property
+    def saved(self) -> bool:
+        """Whether it has ended and left a folder, which says more."""
+        return self.ended and (self.state == "done" or self.folder.is_dir())
 
     async def add(self, event: dict[str, Any]) -> None:
         async with self.news:
@@ -82,8 +89,8 @@ class Runs:
         """The run folders, the newest first."""
         if not self.folder.is_dir():
             return []
-        found = [entry for entry in self.folder.iterdir() if entry.suffix == SUFFIX and entry.is_dir()]
-        return sorted(found, key=lambda entry: -entry.stat().st_mtime)
+        found = [(_when(entry), entry) for entry in self.folder.iterdir() if entry.suffix == SUFFIX and entry.is_dir()]
+        return [entry for _, entry in sorted(found, key=lambda one: one[0], reverse=True)]
 
     def path(self, name: str) -> Path:
         """The folder of a saved run."""
@@ -94,12 +101,12 @@ class Runs:
 
     def listing(self) -> list[dict[str, Any]]:
         """Runs that go on or ended without a folder, then every run folder; a broken one says so."""
-        going = [{"name": one.name, "state": one.state} for one in self.live.values() if one.state != "done"]
+        going = [{"name": one.name, "state": one.state} for one in self.live.values() if not one.saved]
         return [*going, *(line(entry) for entry in self._entries())]
 
     def state(self, name: str) -> str:
         """Whether a run goes on, has ended without a folder, or is saved; an unknown one is refused."""
-        if name in self.live and self.live[name].state != "done":
+        if name in self.live and not self.live[name].saved:
             return self.live[name].state
         self.path(name)
         return "saved"
@@ -132,23 +139,24 @@ class Runs:
                 stderr=asyncio.subprocess.PIPE, limit=LONGEST, env=_surroundings(),
                 start_new_session=True,  # Ctrl-C in the terminal ends the server, which ends its runs in order
             )  # fmt: skip
-            self.live[name] = Live(name, process)
+            self.live[name] = Live(name, process, target)
         reader = asyncio.create_task(_read(self.live[name]))
         self._readers.add(reader)
         reader.add_done_callback(self._readers.discard)
         return self.live[name]
 
     async def stop(self, name: str) -> None:
-        """End a run that goes on; nothing of it is saved."""
+        """End a run that goes on, between two steps, and keep what is done; asked again, end it at once."""
         one = self.live.get(name)
         if one is None or one.ended:
             raise ConfigError(f"no run {name} is going on")
-        await one.add({"event": "stopped"})
+        one.asked = True
+        await one.add({"event": "stopping"})
         if one.process.returncode is None:
             one.process.terminate()
 
     async def close(self) -> None:
-        """End everything."""
+        """End everything; what goes on has a moment to keep what is done."""
         for one in self.live.values():
             if not one.ended:
                 await self.stop(one.name)
@@ -158,6 +166,14 @@ class Runs:
                 if late and one.process.returncode is None:
                     one.process.kill()
         self._drafts.cleanup()
+
+
+def _when(entry: Path) -> float:
+    """When a folder was last changed; long ago if it went away meanwhile."""
+    try:
+        return entry.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _surroundings() -> dict[str, str]:
@@ -182,6 +198,8 @@ async def _read(one: Live) -> None:
             await one.add(event)
     await one.process.wait()
     words = (await complaint).decode(errors="replace").strip().splitlines()
-    if not one.ended:
+    if not one.ended and one.asked:
+        await one.add({"event": "stopped", "saved": one.folder.is_dir()})
+    elif not one.ended:
         reason = words[-1] if words else f"the run ended with code {one.process.returncode}"
         await one.add({"event": "failed", "reason": reason[:500]})

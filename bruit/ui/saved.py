@@ -53,10 +53,24 @@ def line(folder: Path) -> dict[str, Any]:
             "peers": int(graph["peers"]), "graph": str(graph["name"])[:200],
             "algorithm": str(algorithm["name"])[:200], "steps": int(manifest["steps"]), "seed": int(manifest["seed"]),
             "date": changed.isoformat(timespec="seconds"), "noisy": noise is not None,
-            "verdict": manifest.get("verdict"), **_scores(folder, manifest),
+            "verdict": _judged(manifest.get("verdict")), **_scores(folder, manifest),
         }  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return {"name": name, "state": "broken", "reason": "its manifest is missing or cannot be read"}
+
+
+def _judged(verdict: Any) -> dict[str, Any] | None:
+    """Whether together was worse than alone, in words; whatever else a manifest holds there is left out."""
+    if not isinstance(verdict, dict):
+        return None
+    return {"worse": bool(verdict["worse"]), "in_words": str(verdict["in_words"])[:200]}
+
+
+def _number(value: Any) -> float | None:
+    """A score as a finite number; None where there is none, or one of the words inf, -inf and nan (`whole_files`)."""
+    if value is None or value in ("inf", "-inf", "nan"):
+        return None
+    return float(value) if math.isfinite(value) else None
 
 
 def _scores(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -65,8 +79,8 @@ def _scores(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     last = found["rows"][-1] if found["rows"] else {}
     metric = manifest["task"].get("metric")
     metric = metric if metric in last else next(iter(last), None)
-    beside = {key: plain(found["references"].get(key)) for key in ("alone", "central")}
-    return {"metric": metric, "score": None if metric is None else plain(last[metric]), **beside}
+    beside = {key: _number(found["references"].get(key)) for key in ("alone", "central")}
+    return {"metric": metric, "score": None if metric is None else _number(last[metric]), **beside}
 
 
 def delta_of(run: Run) -> float:
@@ -77,6 +91,20 @@ def delta_of(run: Run) -> float:
         return float(asked)
     except (tomllib.TOMLDecodeError, AttributeError, TypeError):
         return USUAL_DELTA
+
+
+def metric_of(task: dict[str, Any], names: list[str]) -> str | None:
+    """The score that the task cares about; the first one if it does not say."""
+    wanted = task.get("metric")
+    return str(wanted) if wanted else next(iter(names), None)
+
+
+def reached(run: Run) -> int:
+    """The step that a run came to: the last one, or where somebody stopped it."""
+    if run.interrupted is None:
+        return run.steps
+    done, total = run.interrupted
+    return round(run.steps * done / max(1, total))
 
 
 class Saved:
@@ -103,7 +131,7 @@ class Saved:
             if not 0 <= peer < run.n:
                 raise ConfigError(f"there is no peer {peer}: the peers are 0..{run.n - 1}")
             epsilons = run.accountant().learned(peer, delta_of(run)).tolist()
-            return {"seen_by": peer, "step": run.steps, "epsilons": epsilons, "final": True}
+            return {"seen_by": peer, "step": reached(run), "epsilons": epsilons, "final": True}
 
         return self._answer(folder, ("view", peer), learned)
 
@@ -148,6 +176,6 @@ def _facts(run: Run) -> dict[str, Any]:
         "report": told, "experiment": run.experiment, "history": history, "delta": delta_of(run),
         "headline": report.headline(run), "unit": run.algorithm.schedule.unit, "peers": run.n, "steps": run.steps,
         "noise": None if run.privacy is None else run.privacy.sigma, "level": told["privacy"]["level"],
-        "metric": str(run.task.get("metric") or next(iter(run.metrics.names()), "")),
+        "metric": metric_of(run.task, run.metrics.names()),
         "picture": coordinates(run.graph, run.steps).plain() if few else None,
     }  # fmt: skip

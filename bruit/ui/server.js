@@ -36,6 +36,9 @@ export function number(value) {
   return String(Number(value.toPrecision(3)));
 }
 
+/* A score that is no finite number comes as null. */
+export const scored = (value) => (Number.isFinite(value) ? number(value) : "not a number");
+
 export function seconds(count) {
   if (!Number.isFinite(count)) return "";
   if (count < 90) return Math.max(1, Math.round(count)) + " s";

@@ -2,8 +2,9 @@
 
 Every line of standard output is a JSON object with an `event`: begin (what there is to draw), step (progress, metrics
 and who spoke), leaks (what one peer could have learned about every other so far), rehearsing,
-accounting, done, failed. Whoever reads them may stop the process at any time: a run folder is written whole or not at
-all.
+accounting, done, failed, stopped. A first SIGTERM ends the run between two steps and keeps what is done, as `bruit run`
+does; a second one, or one at another time, ends the process. A run folder is written whole or not at all, before the
+accounting.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import BruitError
 from bruit.graphs.coordinates import coordinates, talking
-from bruit.ui.saved import DRAWN, plain
+from bruit.result import Run
+from bruit.stopping import Patient, interruptible
+from bruit.ui.saved import DRAWN, metric_of, plain, reached
 from bruit.ui.timetable import Timetable
 
 LINKS = 20_000  # that are drawn
@@ -114,35 +117,48 @@ def begin(built: Any, delta: float) -> None:
     tell("begin", peers=n, graph=built.graph.name, steps=built.steps, unit=built.algorithm.schedule.unit,
          algorithm=built.algorithm.name(), noise=None if built.privacy is None else built.privacy.sigma, delta=delta,
          level="user" if built.privacy is None else built.privacy.level,
-         picture=picture, places=None if picture is None else picture["places"],
+         metric=metric_of(built.task.describe(), []), picture=picture,
+         places=None if picture is None else picture["places"],
          edges=shown.edges().tolist() if shown is not None and few else None)  # fmt: skip
 
 
 def main(experiment: str, output: str) -> int:
-    """Run, account, save; 0 when there is a run folder."""
+    """Run, save, account; 0 when there is a run folder and all is told."""
     from bruit import report
     from bruit.build import build
     from bruit.config import read
 
     try:
-        file, text = read(experiment)
-        built = build(file, text, Path(experiment).name)
-        delta = file.privacy.delta if file.privacy else 1e-6
-        begin(built, delta)
-        tell("rehearsing")
-        ahead = leaks_ahead(built, delta)
-        result = built.run(Followed(ahead, Timetable(built, WATCHER)))
-        tell("accounting")
-        if result.n <= DRAWN:
-            tell("leaks", step=built.steps, seen_by=WATCHER, final=True,
-                 epsilons=result.accountant().learned(WATCHER, delta).tolist())  # fmt: skip
-        summary = result.summary(delta, progress=Counted())
-        result.save(Path(output))
-        tell("done", folder=Path(output).name, report=report.as_json(result, summary))
+        with interruptible():
+            file, text = read(experiment)
+            built = build(file, text, Path(experiment).name)
+            delta = file.privacy.delta if file.privacy else 1e-6
+            begin(built, delta)
+            result = learned(built, delta)
+            tell("accounting")
+            result.save(Path(output))
+            if result.n <= DRAWN:
+                tell("leaks", step=reached(result), seen_by=WATCHER, final=True,
+                     epsilons=result.accountant().learned(WATCHER, delta).tolist())  # fmt: skip
+            summary = result.summary(delta, progress=Counted())
+            tell("done", folder=Path(output).name, report=report.as_json(result, summary))
     except BruitError as error:
         tell("failed", reason=str(error))
         return 2
+    except KeyboardInterrupt:
+        tell("stopped", saved=Path(output).is_dir())
+        return 130
     return 0
+
+
+def learned(built: Any, delta: float) -> Run:
+    """The run, whole or as far as it got, and what it is compared with, if it is whole."""
+    tell("rehearsing")
+    followed = Followed(leaks_ahead(built, delta), Timetable(built, WATCHER))
+    with Patient(followed).listening() as patient:
+        result: Run = built.learn(patient)
+    built.compare_or_stop(result)
+    return result
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ def folder(tmp_path_factory):
     run = br.run(br.Averaging(), "ring:6", small_task(6), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2, watch=[0])
     run.save(made / f"{HOSTILE}.run")
     torus = br.run(br.Averaging(), "torus:4x4", small_task(16), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=4)
+    torus.experiment = SHORT
     torus.save(made / "torus.run")
     (made / "broken.run").mkdir()
     return made
@@ -324,10 +325,56 @@ def test_a_run_is_stopped_from_the_page(browser, address, folder):
     page.press("#watcher", "Enter")
     until(page, "() => document.getElementById('leaks-caption').textContent.includes('What peer 3 could')")
     page.click("#stop")
-    until(page, "() => document.getElementById('state').textContent.startsWith('stopped')")
+    until(page, "() => document.getElementById('state').textContent.startsWith('interrupted after')")
     assert page.is_hidden("#stop")
-    assert not (folder / "too-long.run").exists()
+    assert br.load(folder / "too-long.run").interrupted is not None
+    before = page.inner_text("#state")
+    page.reload()
+    ready(page)
+    assert page.inner_text("#state") == before
+    assert "interrupted after" in page.inner_text("#about")
     assert page.heard == []
+
+
+def test_a_run_without_noise_hides_nobody_and_one_of_python_has_no_file_to_change(browser, address, folder):
+    br.run(br.Averaging(), "ring:6", small_task(6), steps=2).save(folder / "bare.run")
+    page = visit(browser, address, "runs/bare")
+    until(page, "() => document.body.dataset.shown")
+    assert "no noise: nothing is protected" in page.inner_text("#headline")
+    assert page.inner_text("#leaks td") == "∞"
+    assert page.is_hidden("#again")
+    assert page.is_visible("#model")
+    page.goto(address + "?again=bare")
+    until(page, "() => document.getElementById('wrong').textContent.includes('made in Python')")
+    assert page.heard == []
+
+
+def test_a_run_that_was_worse_says_what_would_help_and_lines_share_a_label(browser, address, folder):
+    run = br.run(br.Averaging(), "torus:4x4", small_task(16), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2)
+    run.references = {"alone": 0.01, "central": 0.0}
+    run.save(folder / "poor.run")
+    page = visit(browser, address, "runs/poor")
+    until(page, "() => document.body.dataset.shown")
+    assert page.inner_text("#headline").startswith("Worse than staying alone")
+    assert "more peers" in page.inner_text("#advice")
+    labels = page.locator("#curve-0 text.b0").all_text_contents()
+    assert labels == ["each peer alone 0.01; all data in one place 0"]
+    assert page.heard == []
+
+
+def test_a_run_that_cannot_be_read_is_broken_not_without_noise(browser, address, folder):
+    shutil.copytree(folder / "torus.run", folder / "torn.run")
+    (folder / "torn.run" / "ledger.npz").write_bytes(b"")
+    page = visit(browser, address)
+    until(page, "() => document.body.dataset.accounted")
+    row = page.locator("#runs tr", has_text="torn").inner_text()
+    assert "ledger.npz is not the file that was written" in row
+    assert "broken" in row
+    assert "no noise" not in row
+    page.goto(address + "runs/torn")
+    until(page, "() => document.getElementById('state').textContent.includes('ledger.npz')")
+    assert page.is_hidden("#again")
+    shutil.rmtree(folder / "torn.run")
 
 
 def test_hostile_names_are_text(browser, address):
@@ -453,7 +500,7 @@ def test_reports_can_be_read_by_everybody(browser, folder, tmp_path):
         assert violations(page) == []
 
 
-def test_ctrl_c_ends_the_runs_too(browser, tmp_path):
+def test_ctrl_c_ends_the_runs_too_and_keeps_what_was_done(browser, tmp_path):
     process, address = serve(tmp_path)
     page = visit(browser, address)
     ready(page)
@@ -463,9 +510,12 @@ def test_ctrl_c_ends_the_runs_too(browser, tmp_path):
     page.click("#start")
     page.wait_for_url("**/runs/left-alone")
     until(page, "() => document.getElementById('state')?.textContent === 'running'")
+    until(page, "() => document.getElementById('progress').value > 0")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     workers = children.read_text().split() if children.exists() else []
     assert workers or not children.exists()
     assert end(process) == 0
     assert not [worker for worker in workers if Path(f"/proc/{worker}/cmdline").exists()]
-    assert list(tmp_path.iterdir()) == []
+    assert [one.name for one in tmp_path.iterdir()] == ["left-alone.run"]
+    assert br.load(tmp_path / "left-alone.run").interrupted is not None
+    until(page, "() => /server does not|interrupted after/.test(document.getElementById('state').textContent)")

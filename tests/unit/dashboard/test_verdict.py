@@ -12,6 +12,7 @@ from bruit.dashboard.model import names_of
 from bruit.dashboard.story import tell
 from bruit.dashboard.verdict import price, verdict
 from bruit.graphs import ring
+from bruit.report import advice
 from bruit.tasks.recipe import Recipe
 from bruit.testing import small_task
 
@@ -55,6 +56,27 @@ def test_more_accuracy_is_better(run, alone, better):
         assert "goes 80% of the way to all data in one place (1)" in found.curve
     if alone == 0.9:
         assert found.headline.startswith("Working together changed nothing")
+
+
+@pytest.mark.parametrize("alone", [9.0, 1e-9])
+def test_the_report_decides_as_the_run_does_and_says_what_would_help(run, alone):
+    run.references = {"alone": alone, "central": 0.0}
+    worse = run.verdict().worse
+    assert verdict(tell(run)).better is not worse
+    page = Page(render(run))
+    shown = [one.text for one in page.all("li")]
+    assert all((text in shown) is worse for text in advice(run))
+    run.interrupted = (2, 4)
+    assert page.all("h1")[0].text == "Report of this run"
+    assert Page(render(run)).all("h1")[0].text == "Report of this run, interrupted after 2 of 4 rounds"
+
+
+def test_scores_that_nobody_judges_are_told_beside_each_other(run):
+    run.metrics.rows = [{"share": 0.5} for _ in run.metrics.rows]
+    run.references = {"alone": 0.25}
+    found = verdict(tell(run))
+    assert found.better is None
+    assert found.headline == "6 peers together reached share 0.5; each reaches 0.25 alone"
 
 
 def test_models_that_are_no_numbers_and_runs_without_scores(run):

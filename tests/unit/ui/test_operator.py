@@ -108,3 +108,18 @@ def test_the_server_of_an_operator_knows_no_runs(site, tmp_path):
         assert client.get("/api/peer").json()["state"] == "running"
         for address in ("/api/runs", "/api/form", "/runs/x/report"):
             assert client.get(address).status_code == 404
+
+
+def test_the_operators_pages_speak_of_no_runs(site, tmp_path):
+    """What-if has no run to start there, and an unknown address leads back to the peer."""
+    testclient = pytest.importorskip("fastapi.testclient", reason="fastapi or httpx is not installed")
+    from bruit.ui.app import create_app
+
+    with testclient.TestClient(create_app(tmp_path, site), base_url="http://localhost") as client:
+        page = client.get("/what-if").text
+        assert '<a id="experiment" hidden' in page
+        assert ">Runs</a>" not in page
+        lost = client.get("/runs/x", headers={"Accept": "text/html"})
+        assert lost.status_code == 404
+        assert "To this peer" in lost.text
+        assert "Runs are listed" not in lost.text

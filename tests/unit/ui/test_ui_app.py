@@ -3,6 +3,8 @@
 import html
 import json
 import os
+import shutil
+import time
 
 import numpy as np
 import pytest
@@ -259,14 +261,104 @@ def test_a_run_is_stopped_and_what_fails_is_told(tmp_path):
         third = client.post("/api/runs", json={"name": "third", "experiment": SHORT}, headers=PAGE)
         assert third.status_code == 200 or "2 runs go on" in third.json()["error"]
         assert client.post("/api/runs/long/stop", headers=PAGE).status_code == 200
-        assert "no run long is going on" in client.post("/api/runs/long/stop", headers=PAGE).json()["error"]
+        assert client.post("/api/runs/long/stop", headers=PAGE).status_code in (200, 400)  # 200: at once
         assert '"stopped"' in client.get("/api/runs/long/events").text
+        assert "no run long is going on" in client.post("/api/runs/long/stop", headers=PAGE).json()["error"]
         assert "ring:2x" in client.get("/api/runs/bad/events").text
         states = {one["name"]: one["state"] for one in client.get("/api/runs").json()}
         assert states["long"] == "stopped"
         assert states["bad"] == "failed"
         client.post("/api/runs", json={"name": "last", "experiment": LONG}, headers=PAGE)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(("long", "last", "bad"))]
+
+
+def test_a_stopped_run_keeps_what_was_done(tmp_path):
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        client.post("/api/runs", json={"name": "long", "experiment": LONG}, headers=PAGE)
+        live, last = client.app.state.runs.live["long"], time.monotonic() + 60
+        while not any(event["event"] == "step" for event in live.events):
+            assert time.monotonic() < last
+            time.sleep(0.02)
+        assert client.post("/api/runs/long/stop", headers=PAGE).status_code == 200
+        told = [json.loads(line[6:]) for line in client.get("/api/runs/long/events").text.split("\n\n") if line]
+        assert [event["event"] for event in told if event["event"] in ("stopping", "done")] == ["stopping", "done"]
+        done, total = told[-1]["report"]["interrupted"]["done"], told[-1]["report"]["interrupted"]["of"]
+        assert 0 < done < total == 2000000
+        kept = br.load(tmp_path / "long.run")
+        assert kept.interrupted == (done, total)
+        assert [one["state"] for one in client.get("/api/runs").json()] == ["interrupted"]
+        facts = client.get("/api/runs/long").json()
+        assert facts["state"] == "saved"
+        assert facts["report"]["interrupted"]["in_words"].startswith(f"interrupted after {done} of")
+        view = client.get("/api/runs/long/view/3").json()
+        assert view["step"] == done
+        assert view["epsilons"][0] == pytest.approx(float(kept.epsilon(of=0, seen_by=3)))
+
+
+def test_a_run_that_left_a_folder_is_the_folder(tmp_path):
+    """Stopped in its accounting, or saved by somebody else under the name of one that failed."""
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        client.post("/api/runs", json={"name": "one", "experiment": SHORT.replace("ring:6", "ring:2x")}, headers=PAGE)
+        assert '"failed"' in client.get("/api/runs/one/events").text
+        br.run(br.Averaging(), "ring:6", small_task(6), steps=2).save(tmp_path / "one.run")
+        assert [one["state"] for one in client.get("/api/runs").json()] == ["saved"]
+        assert client.get("/api/runs/one").json()["state"] == "saved"
+
+
+def of_manifest(**changes):
+    return ("manifest.json", lambda content: {**content, **changes})
+
+
+def of_scores(value):
+    return ("metrics.json", lambda content: {**content, "rows": [{"mse": value}]})
+
+
+@pytest.mark.parametrize(("file", "change"), [
+    of_manifest(steps=float("inf")), of_manifest(task=[]), of_manifest(verdict={"worse": True}),
+    of_manifest(graph={"peers": "many", "name": "x"}), of_scores("high"), of_scores([1]),
+    ("metrics.json", lambda content: {**content, "references": 3}), ("metrics.json", lambda content: [content]),
+])  # fmt: skip
+def test_one_broken_folder_does_not_hide_the_others(folder, tmp_path, file, change):
+    shutil.copytree(folder / "good.run", tmp_path / "good.run")
+    shutil.copytree(folder / "good.run", tmp_path / "odd.run")
+    place = tmp_path / "odd.run" / file
+    place.write_text(json.dumps(change(json.loads(place.read_text()))))
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        states = {one["name"]: one["state"] for one in client.get("/api/runs").json()}
+    assert states == {"good": "saved", "odd": "broken"}
+
+
+@pytest.mark.parametrize("verdict", ["hello", {"worse": 1, "in_words": "x", "gain": float("nan")}, [], None])
+def test_whatever_a_manifest_says_of_the_verdict_can_be_listed(folder, tmp_path, verdict):
+    shutil.copytree(folder / "good.run", tmp_path / "odd.run")
+    place = tmp_path / "odd.run" / "manifest.json"
+    place.write_text(json.dumps({**json.loads(place.read_text()), "verdict": verdict}))
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        (one,) = client.get("/api/runs").json()
+    assert one["verdict"] in (None, {"worse": True, "in_words": "x"})
+
+
+def test_folders_that_go_away_are_not_listed(folder, tmp_path, monkeypatch):
+    shutil.copytree(folder / "good.run", tmp_path / "good.run")
+    shutil.copytree(folder / "good.run", tmp_path / "gone.run")
+    is_dir = type(tmp_path).is_dir
+
+    def going(path, *words):
+        there = is_dir(path, *words)
+        if path.name == "gone.run" and there:
+            shutil.rmtree(path)
+        return there
+
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        monkeypatch.setattr(type(tmp_path), "is_dir", going)
+        states = {one["name"]: one["state"] for one in client.get("/api/runs").json()}
+    assert states["good"] == "saved"
+
+
+def test_without_noise_everybody_is_without_bound(tmp_path):
+    br.run(br.Averaging(), "path:4", small_task(4), steps=2).save(tmp_path / "bare.run")
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        assert client.get("/api/runs/bare/view/0").json()["epsilons"][1:] == [None, None, None]
 
 
 def test_a_run_has_numbers_and_views_of_any_peer(client, folder):
@@ -308,3 +400,27 @@ def test_unknown_addresses_get_a_page(client, path):
     assert found.status_code in (400, 404)
     assert "To the runs" in found.text
     assert client.get(path).json()["error"]
+
+
+def test_a_token_in_an_address_keeps_the_rest_of_it(tmp_path):
+    with testclient.TestClient(create_app(tmp_path, token="long-enough"), base_url="http://127.0.0.1") as client:
+        found = client.get("/what-if?family=ring&token=long-enough&peers=8", follow_redirects=False)
+        assert found.status_code == 303
+        assert found.headers["location"] == "/what-if?family=ring&peers=8"
+        assert client.get("/what-if?family=ring").status_code == 200
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_run_that_diverged_is_listed_and_shown(tmp_path, value):
+    """Such scores are written as words, and one of them must not hide the list or break the page."""
+    run = br.run(br.Averaging(), "ring:6", small_task(6), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2)
+    run.metrics.rows[-1] = {"mse": value, "worst": value}
+    run.references = {"alone": 1.0, "central": value}
+    run.save(tmp_path / "far.run")
+    with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
+        (one,) = client.get("/api/runs").json()
+        assert (one["state"], one["metric"], one["score"]) == ("saved", "mse", None)
+        assert (one["alone"], one["central"]) == (1.0, None)
+        assert one["verdict"]["worse"]
+        assert client.get("/api/runs/far").json()["report"]["metrics"]["mse"] is None
+        assert "without a usable model" in client.get("/runs/far/report").text
