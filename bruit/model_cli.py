@@ -110,7 +110,8 @@ def _predicted(model: Model, table: Columns) -> tuple[list[dict[str, Any]], dict
 
 
 def _notes(about: dict[str, Any], output: Path | None) -> list[str]:
-    lines = [f"{about['rows']} row{'s' * (about['rows'] != 1)}, {about['model']}" + ("" if output is None else f"; predictions are in {output}")]
+    rows = "1 row" if about["rows"] == 1 else f"{about['rows']} rows"
+    lines = [f"{rows}, {about['model']}" + ("" if output is None else f"; predictions are in {output}")]
     if about["ignored_columns"]:
         lines.append(f"columns the model does not know, left alone: {', '.join(about['ignored_columns'])}")
     if about.get("filled"):

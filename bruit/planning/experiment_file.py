@@ -52,8 +52,8 @@ def experiment_text(plan: Plan) -> str:
         comments.append(f"# the data are an example: name yours, for models of {asked.dim} number(s) as planned; the"
                         " rate is that of the bound, and may be chosen freely")  # fmt: skip
         if asked.peers > ROWS:
-            comments.append(f"# breast_cancer has fewer rows than {asked.peers} peers, so each draws {DRAWN} of them, and"
-                            " several hold the same row; with data of yours choose another split")  # fmt: skip
+            comments.append(f"# breast_cancer has fewer rows than {asked.peers} peers, so each draws {DRAWN} of them,"
+                            " and several hold the same row; with data of yours choose another split")  # fmt: skip
     return "\n".join(comments) + "\n" + document(experiment_of(plan))
 
 

@@ -39,7 +39,7 @@ class Prepared(NamedTuple):
 
     rows: Array  # (r, p)
     clipped: int
-    filled: dict[str, int] = {}
+    filled: dict[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

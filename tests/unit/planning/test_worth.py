@@ -139,7 +139,7 @@ def test_a_saved_plan_of_local_dp_holds_against_everybody(job):
 def test_a_saved_plan_of_more_peers_than_the_example_has_rows_can_be_built():
     from dataclasses import replace
 
-    asked = replace(JOBS["learning"], graph="complete:600", contributions=2)
+    asked = replace(JOBS["learning"], graph=complete(600), peers=600, contributions=2)
     text = experiment_text(plan(asked, "walk"))
     assert "each draws 8 of them" in text
     assert build(parse(text), text).task.peers == 600

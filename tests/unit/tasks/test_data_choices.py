@@ -366,7 +366,8 @@ def test_a_derivative_clip_of_ridge_is_used():
 
 def test_long_numbers_that_are_names_stay_apart(tmp_path):
     """Classes, categories and owners with more digits than are shown by default, or than a float holds."""
-    long = ("1000001", "1000002"), ("90071992547409921", "90071992547409922"), ("36028797018963968", "36028797018963969")
+    long = (("1000001", "1000002"), ("90071992547409921", "90071992547409922"),
+            ("36028797018963968", "36028797018963969"))  # fmt: skip
     lines = [f"{k},{long[0][k % 2]},{long[1][k % 2]},{long[2][k // 2 % 2]}" for k in range(40)]
     (tmp_path / "long.csv").write_text("x,label,place,owner\n" + "\n".join(lines) + "\n")
     table = load(str(tmp_path / "long.csv"), agreed=Agreed(vocabulary={"place": long[1]}))
