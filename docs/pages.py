@@ -21,8 +21,8 @@ import os
 import re
 import shlex
 import sys
-import unittest.mock
 import tempfile
+import unittest.mock
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
