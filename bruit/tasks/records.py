@@ -124,7 +124,8 @@ class Records(Counted):
         ready, bound = finish_rows(np.asarray(features, dtype=np.float64), rows, intercept)
         values = np.asarray(targets, dtype=np.float64)
         if classes is None:
-            agreed = tuple(map(in_digits, np.unique(values).tolist())) if len(np.unique(values)) <= 100 else ()
+            agreed = tuple(in_digits(value) if value.is_integer() else f"{value:g}"
+                           for value in np.unique(values).tolist()) if len(np.unique(values)) <= 100 else ()
         sizes = np.bincount(np.asarray(owners, dtype=np.int64))
         manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none",
                               "public": said((Fact(f"the number of peers, {len(sizes)}", "agreed"), counts(sizes)))}

@@ -174,7 +174,8 @@ def test_changed_data_is_another_sweep_and_infinite_numbers_come_back(bruit, mea
     first = bruit("sweep", mean, "--json").json
     assert first[0]["epsilon_worst"] == "inf"
     assert bruit("sweep", mean, "--json").json == first
-    assert "no noise: everything a peer sends can be read" in " ".join(bruit("sweep", mean, "--out", "rows.csv").out.split())
+    said = bruit("sweep", mean, "--out", "rows.csv")
+    assert "no noise: everything a peer sends can be read" in " ".join(said.out.split())
     assert ",inf,inf,inf," in Path("rows.csv").read_text()
     assert len(ran) == 1
     data.write_text("a,b,label\n" + "\n".join(rows[1:]) + "\n")
