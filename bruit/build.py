@@ -143,8 +143,10 @@ def check_protocol(file: ExperimentFile) -> None:
     protocol(_without(file, _words(file)))
 
 
-def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Experiment:
-    """An experiment from its checked file; what is wrong is named with its line in `text`."""
+def build(file: ExperimentFile, text: str = "", where: str = "experiment",
+          progress: Progress | None = None) -> Experiment:  # fmt: skip
+    """An experiment from its checked file; what is wrong is named with its line in `text`. `progress` hears of the
+    rehearsal that sizes the noise for an epsilon, which is as long as the run."""
     words = _words(file)
     agreed = protocol(_without(file, words), text, where)  # what words stand for is known once task and noise are
     graph, algorithm, steps = agreed.graph, agreed.algorithm, agreed.steps
@@ -152,7 +154,7 @@ def build(file: ExperimentFile, text: str = "", where: str = "experiment") -> Ex
     with _line(text, where, "privacy"):
         privacy = None
         if file.privacy is not None:
-            privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width)
+            privacy = build_privacy(file.privacy, algorithm, graph, steps, file.seed, task.width, progress)
     for key in words:
         with _line(text, where, "algorithm", key):
             if key != "rate":
@@ -290,7 +292,7 @@ SIZES = {
 
 
 def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int,
-                  seed: int, dim: int = 1) -> Mechanism:  # fmt: skip
+                  seed: int, dim: int = 1, progress: Progress | None = None) -> Mechanism:  # fmt: skip
     """The mechanism for values of `dim` numbers; for a target epsilon the least noise, given how often one releases."""
     if section.arithmetic != "grid" and section.mechanism != "gaussian":
         raise ConfigError(f"arithmetic is a choice of gaussian noise, found {section.mechanism}, whose noise is exactly"
@@ -310,18 +312,14 @@ def build_privacy(section: PrivacySection, algorithm: Algorithm[Any], graph: Gra
     if section.scale is not None:
         return Laplace(clip=section.clip, scale=section.scale)
     epsilon = float(section.epsilon or 0.0)
+    rehearsed = partial(rehearse, algorithm, graph, steps=steps, seed=seed, progress=progress)
     if section.mechanism == "gaussian":
         noise = Gaussian(clip=section.clip, arithmetic=section.arithmetic)
-        return calibrated(noise, epsilon, section.delta, dim, partial(_rehearsed, algorithm, graph, steps, seed),
-                          partial(_counted, algorithm, steps))  # fmt: skip
-    count = _counted(algorithm, steps, _rehearsed(algorithm, graph, steps, seed, Gaussian(clip=1.0, sigma=1.0)))
+        return calibrated(noise, epsilon, section.delta, dim, rehearsed, partial(_counted, algorithm, steps))
+    count = _counted(algorithm, steps, rehearsed(Gaussian(clip=1.0, sigma=1.0)))
     if section.mechanism == "randomized-response":
         return RandomizedResponse.of(dim, epsilon / count)  # answers compose by adding up
     return Laplace(clip=section.clip).calibrate(epsilon, count)
-
-
-def _rehearsed(algorithm: Algorithm[Any], graph: Graph | GraphSequence, steps: int, seed: int, noise: Mechanism) -> Run:
-    return rehearse(algorithm, graph, noise, steps, seed)
 
 
 def _counted(algorithm: Algorithm[Any], steps: int, rehearsal: Run) -> int:

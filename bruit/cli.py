@@ -115,8 +115,11 @@ def run(
         return
     before = load(place.folder) if place.holds == "interrupted" else None
     with interruptible():
-        result = learned(build(file, text, experiment), before, rehearsal, quiet or as_json)
-        place = place._replace(folder=save(result, place, output is not None))
+        with Ticker(quiet or as_json, "sizing the noise") as ticker:
+            built = build(file, text, experiment, ticker)
+        result = learned(built, before, rehearsal, quiet or as_json)
+        if result is not before:
+            place = place._replace(folder=save(result, place, output is not None))
         shown(result, place, delta, quiet, as_json, changes)
 
 

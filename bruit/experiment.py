@@ -283,7 +283,7 @@ def last_tokens(runs: Iterable[Run]) -> Array:
 
 def rehearse(
     algorithm: Algorithm[Any], graph: Graph | GraphSequence | str, privacy: Mechanism | None, steps: int, seed: int = 0,
-    dim: int = 1,
+    dim: int = 1, progress: Progress | None = None,
 ) -> Run:
     """The same protocol on blank data of `dim` numbers per peer: what the accountant needs before any data exists.
 
@@ -291,7 +291,7 @@ def rehearse(
     """
     graph = named_graph(graph)
     blank = Mean(np.zeros((graph.n, dim)))
-    planned = run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0)
+    planned = run(algorithm, graph, blank, privacy=privacy, steps=steps, seed=seed, evaluate_every=0, progress=progress)
     return replace(planned, noise=frozenset())  # a plan speaks of no draws in particular
 
 

@@ -103,16 +103,20 @@ def _predicted(model: Model, table: Columns) -> tuple[list[dict[str, Any]], dict
     if model.kind in ("logistic", "softmax"):
         for answer, best in zip(answers, chances(scores).max(axis=1).tolist(), strict=True):
             answer["probability"] = best
-    about["clipped_numbers"] = ready.clipped
+    about["clipped_numbers"], about["filled"] = ready.clipped, ready.filled
     measured = model.measured(table)
     about["measured"] = None if measured is None else {"metric": measured[0], "value": measured[1]}
     return answers, about
 
 
 def _notes(about: dict[str, Any], output: Path | None) -> list[str]:
-    lines = [f"{about['rows']} rows, {about['model']}" + ("" if output is None else f"; predictions are in {output}")]
+    rows = "1 row" if about["rows"] == 1 else f"{about['rows']} rows"
+    lines = [f"{rows}, {about['model']}" + ("" if output is None else f"; predictions are in {output}")]
     if about["ignored_columns"]:
         lines.append(f"columns the model does not know, left alone: {', '.join(about['ignored_columns'])}")
+    if about.get("filled"):
+        holes = ", ".join(f"{count} in {name!r}" for name, count in about["filled"].items())
+        lines.append(f"holes filled as those of the records were: {holes}")
     if about.get("clipped_numbers"):
         lines.append(f"{about['clipped_numbers']} numbers are far from all the model was learned from (10 standard"
                      " deviations and more) and were moved to that limit")  # fmt: skip

@@ -164,7 +164,8 @@ def data_notes(run: Run) -> list[str]:
     lines = [str(line) for line in used["in_words"]] if isinstance(used, dict) else []
     private = sum(fact["from"] == "private rows" for fact in public_facts(run))
     if private:
-        lines.append(f"public besides the messages: {private} facts read off private rows, named below")
+        facts = "1 fact" if private == 1 else f"{private} facts"
+        lines.append(f"public besides the messages: {facts} read off private rows, named below")
     return lines
 
 

@@ -252,8 +252,7 @@ class Run:
         target = Path(path)
         if target.exists() and not overwrite:
             raise ConfigError(f"{target} exists; choose another name or allow overwriting")
-        if target.exists() and not (target / "manifest.json").is_file():
-            raise ConfigError(f"{target} exists and is not a run folder, so it is left alone; choose another name")
+        check_folder(target)
         missing = [parent for parent in target.parents if not parent.exists()]
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -345,6 +344,17 @@ def _plain(public: Any) -> dict[str, Any]:
     facts = public._asdict() if hasattr(public, "_asdict") else {}
     return {name: _plain(value) if hasattr(value, "_asdict") else np.asarray(value).tolist()
             for name, value in facts.items()}  # fmt: skip
+
+
+def check_folder(target: Path) -> None:
+    """Refuse a place where no run folder could be written, or where something else lies."""
+    if target.exists() and not (target / "manifest.json").is_file():
+        raise ConfigError(f"{target} exists and is not a run folder, so it is left alone; choose another name")
+    there = next(parent for parent in target.absolute().parents if parent.exists())
+    if not there.is_dir():
+        raise ConfigError(f"cannot write the run folder {target}: {there} is not a folder")
+    if not os.access(there, os.W_OK):
+        raise ConfigError(f"cannot write the run folder {target}: {there} may not be written")
 
 
 def _swap(draft: Path, target: Path) -> None:

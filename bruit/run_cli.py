@@ -12,7 +12,8 @@ from bruit.terminal import Ticker, emit_json, err, out, program, say, typed
 
 
 def learned(built: Experiment, before: Run | None, rehearsal: bool, quiet: bool) -> Run:
-    """The run, whole or as far as it got; `before` is what was kept of it when it was interrupted."""
+    """The run, whole or as far as it got; `before` is what was kept of it when it was interrupted, and stays if this
+    time it got less far."""
     with Ticker(quiet, "learning") as ticker, Patient(ticker).listening() as patient:
         result = built.learn(patient, rehearsal)
     if before is not None and result.interrupted is None:
@@ -22,8 +23,15 @@ def learned(built: Experiment, before: Run | None, rehearsal: bool, quiet: bool)
         if not quiet:
             told = f"run from the start; it begins as the run that was {before.stopped_words()}"
             err.print(told, highlight=False, soft_wrap=True)
+    if before is not None and begins_with(before, result) and _less_far(result, before):
+        return before
     built.compare_or_stop(result)
     return result
+
+
+def _less_far(one: Run, other: Run) -> bool:
+    """Whether both were interrupted, and one of them earlier."""
+    return one.interrupted is not None and other.interrupted is not None and one.interrupted[0] < other.interrupted[0]
 
 
 def shown(result: Run, place: Place, delta: float, quiet: bool, as_json: bool,

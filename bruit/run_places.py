@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bruit.errors import ConfigError
-from bruit.result import Run
+from bruit.result import Run, check_folder
 
 RUNS, SUFFIX = Path("runs"), ".run"
 
@@ -42,20 +42,28 @@ def place_of(name: str, seed: int, identity: str, force: bool) -> Place:
     first = RUNS / f"{name}-seed{seed}{SUFFIX}"
     for folder in numbered(first):
         if not folder.exists():
-            return Place(first, replaced=first.exists()) if force else Place(folder)
+            return _possible(Place(first, replaced=first.exists()) if force else Place(folder))
         found = holds(folder, identity)
         if found is not None:
-            return Place(folder, "nothing", True) if force else Place(folder, found, found == "interrupted")
+            if found == "same" and not force:
+                return Place(folder, found)  # nothing is written
+            return _possible(Place(folder, "nothing" if force else found, True))
     raise ConfigError("there is no free name left")  # numbers do not end
 
 
 def named_place(folder: Path, identity: str, force: bool) -> Place:
     """A place that somebody named: free, or of the same run, interrupted, or given up by --force."""
     if not folder.exists() or force:
-        return Place(folder, replaced=force)
+        return _possible(Place(folder, replaced=force))
     if holds(folder, identity) == "interrupted":
-        return Place(folder, "interrupted", replaced=True)
+        return _possible(Place(folder, "interrupted", replaced=True))
     raise ConfigError(f"{folder} exists; choose another --out or add --force")
+
+
+def _possible(place: Place) -> Place:
+    """The same place, if a run can be written there: said before the run, not after it."""
+    check_folder(place.folder)
+    return place
 
 
 def holds(folder: Path, identity: str) -> Literal["same", "interrupted"] | None:

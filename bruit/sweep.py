@@ -28,6 +28,7 @@ from rich.table import Table
 from bruit.build import build, check_protocol
 from bruit.config import from_dict, identity, read
 from bruit.errors import BruitError, ConfigError
+from bruit.model import NO_NOISE
 from bruit.repeating import check_workers
 from bruit.settings import change, read_value, with_key
 from bruit.whole_files import plain, write_whole
@@ -36,6 +37,7 @@ Row = dict[str, Any]
 Progress = Callable[[int, int], None]
 RUNS, SUFFIX, FILE = Path("runs"), ".sweep", "rows.jsonl"
 ERROR = "error"
+NOISELESS = "no noise"
 
 
 class Asked(NamedTuple):
@@ -55,7 +57,11 @@ def parse_vary(texts: list[str]) -> list[tuple[str, list[Any]]]:
         key, sign, values = text.partition("=")
         if not sign or not values:
             raise ConfigError(f"--vary {text!r} is not of the form key=value,value,...")
-        found.append((key.strip(), [read_value(part) for part in values.split(",")]))
+        read_values = [read_value(part) for part in values.split(",")]
+        again = [value for place, value in enumerate(read_values) if value in read_values[:place]]
+        if again:
+            raise ConfigError(f"--vary {text!r} names {again[0]} twice; --seeds repeats a setting with other draws")
+        found.append((key.strip(), read_values))
     return found
 
 
@@ -64,6 +70,10 @@ def planned(experiment: str, vary: list[str], seeds: int, delta: float, settings
     runs, as `bruit run --set` takes them."""
     content = tomllib.loads(change(read(experiment)[1], settings, experiment).text)
     grid = parse_vary(vary)
+    keys = [key for key, _ in grid]
+    twice = [key for key in keys if keys.count(key) > 1]
+    if twice:
+        raise ConfigError(f"{twice[0]} is varied twice; give all its values in one --vary {twice[0]}=value,value,...")
     both = [key for key, _ in grid if any(text.partition("=")[0].strip() == key for text in settings)]
     if both:
         raise ConfigError(f"{both[0]} is set and varied; keep --set or --vary")
@@ -223,7 +233,8 @@ def _row(asked: Asked) -> Row:
         | result.references
         | ({} if judged is None else {"gain": judged.gain})
         | {"epsilon_worst": summary.epsilons[0], "epsilon_typical": summary.epsilons[1]}
-        | {"epsilon_local": summary.local_epsilon, "delta": asked.delta, "status": summary.status}
+        | {"epsilon_local": summary.local_epsilon, "delta": asked.delta,
+           "status": NOISELESS if result.privacy is None else summary.status}
     )
 
 
@@ -237,8 +248,11 @@ def to_table(rows: list[Row]) -> Table:
     shared = {name: rows[0][name] for name in ("delta", "status") if len({row.get(name) for row in rows}) == 1
               and name in rows[0]} if rows else {}  # fmt: skip
     told = [f"delta = {shared['delta']:g}" if name == "delta" else str(shared[name]) for name in shared]
-    table = Table(caption=f"epsilons: {', '.join(told)}" if told else None, caption_justify="left")
+    caption = f"epsilons: {', '.join(told)}" if told else None
     names = [name for name in _columns(rows) if name not in shared]
+    if shared.get("status") == NOISELESS:
+        caption, names = NO_NOISE, [name for name in names if not name.startswith("epsilon_") and name != "delta"]
+    table = Table(caption=caption, caption_justify="left")
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
     for row in rows:

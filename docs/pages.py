@@ -22,6 +22,7 @@ import re
 import shlex
 import sys
 import tempfile
+import unittest.mock
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ def command(line: str) -> str:
     wanted = re.search(r"# exit code (\d+)", line)
     arguments = shlex.split(line, comments=True)[1:]
     shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
+    with contextlib.redirect_stdout(shown), unittest.mock.patch.object(sys, "argv", ["bruit", *arguments]):
         code = cli.app(arguments, prog_name="bruit", standalone_mode=False)
     assert int(code or 0) == (int(wanted[1]) if wanted else 0), f"{line}: exit code {code}"
     return shown.getvalue()

@@ -15,6 +15,8 @@ from bruit.settings import document
 
 ROWS = 400
 """Peers up to which each gets a row of the bundled data set."""
+DRAWN = 8
+"""Rows each of more peers draws of it."""
 
 
 def experiment_of(plan: Plan) -> dict[str, Any]:
@@ -27,6 +29,8 @@ def experiment_of(plan: Plan) -> dict[str, Any]:
     task: dict[str, Any] = {"kind": "mean", "dim": width}
     if asked.job == "learning":
         task = {"kind": "logistic", "data": "breast_cancer", **({"components": width - 1} if 1 < width <= 31 else {})}
+        if asked.peers > ROWS:
+            task["split"] = f"replicate:{DRAWN}"
         if chosen.protocol == "walk":  # its theorem wants gradients that are short, not cut: rows have length 1
             task["derivative_clip"] = asked.sensitivity / 2
     sigma = float(rounded_up(chosen.noise_multiplier * asked.sensitivity, 9))
@@ -48,7 +52,8 @@ def experiment_text(plan: Plan) -> str:
         comments.append(f"# the data are an example: name yours, for models of {asked.dim} number(s) as planned; the"
                         " rate is that of the bound, and may be chosen freely")  # fmt: skip
         if asked.peers > ROWS:
-            comments.append(f"# {asked.peers} peers need as many rows: breast_cancer has too few")
+            comments.append(f"# breast_cancer has fewer rows than {asked.peers} peers, so each draws {DRAWN} of them,"
+                            " and several hold the same row; with data of yours choose another split")  # fmt: skip
     return "\n".join(comments) + "\n" + document(experiment_of(plan))
 
 

@@ -18,6 +18,7 @@ from bruit.errors import ConfigError
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 MOST_CATEGORIES = 100
+LONGEST = 2.0**53  # from here on a float is the neighbor of several whole numbers
 HELP = "fill it (fill), leave out records with holes (holes = \"drop\") or the column (drop), or repair the file"
 
 
@@ -195,8 +196,14 @@ def encode(columns: Columns, categories: frozenset[str], vocabulary: Mapping[str
 
 
 def spelled(cell: str) -> str:
-    """A value as all its spellings are written: 1 and 1.0 are one value."""
-    return cell if np.isnan(number(cell)) else f"{number(cell):g}"
+    """A value as all its spellings are written: 1 and 1.0 are one value. Numbers too long for a float are texts."""
+    value = number(cell)
+    return cell if np.isnan(value) or abs(value) >= LONGEST else in_digits(value)
+
+
+def in_digits(value: float) -> str:
+    """A number with all its digits, so that different numbers have different names: 1, 0.5, 1000001."""
+    return str(int(value)) if value.is_integer() and abs(value) < LONGEST else repr(value)
 
 
 def _text(path: Path) -> str:

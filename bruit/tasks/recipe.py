@@ -18,7 +18,7 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.counted import Counted
 from bruit.errors import ConfigError
-from bruit.tasks.columns import Columns, is_missing, nearest, numbers, spelled
+from bruit.tasks.columns import Columns, is_missing, nearest, number, spelled
 from bruit.tasks.records import finish_rows
 from bruit.tasks.stumps import Stumps
 
@@ -38,10 +38,12 @@ class Column(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Rows ready for a model, and how many of their numbers were moved to the limit of standardized numbers."""
+    """Rows ready for a model, how many of their numbers were moved to the limit of standardized numbers, and how many
+    holes of each column were filled with what was agreed on."""
 
     rows: Array  # (r, p)
     clipped: int
+    filled: dict[str, int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,16 +106,20 @@ class Recipe(Counted):
     def prepare(self, rows: Any) -> Prepared:
         """New rows: a `Columns` of a CSV file, a data frame, a mapping of columns, a list of mappings, or numbers."""
         table = np.asarray(rows) if isinstance(rows, np.ndarray | list | tuple) and not _mappings(rows) else None
-        raw = self._encode(as_columns(rows)) if table is None else self._array(table)
+        named = as_columns(rows) if table is None else self._named(table)
+        raw = np.asarray(table, dtype=np.float64) if named is None else self._encode(named)
         standard = np.clip((raw - self.centers) / self.scales, -self.limits, self.limits)
         clipped = int((np.abs(raw - self.centers) > self.scales * self.limits).sum())
         if self.directions is not None:
             standard = np.asarray(standard @ self.directions.T)
         if self.stumps is not None:
             standard = self.stumps(standard)
-        return Prepared(finish_rows(standard, self.rows, self.intercept)[0], clipped)
+        filled = {} if named is None else {column.name: holes for column in self.columns if column.fill
+                                           and (holes := sum(map(is_missing, named.of(column.name))))}  # fmt: skip
+        return Prepared(finish_rows(standard, self.rows, self.intercept)[0], clipped, filled)
 
-    def _array(self, table: Any) -> Array:
+    def _named(self, table: Any) -> Columns | None:
+        """An array by name, where cells are texts or may be filled; None: numbers that are used as they are."""
         if table.ndim != 2 or table.shape[1] != len(self.columns):
             raise ConfigError(f"the rows are of shape {table.shape}; give one row a record, of {len(self.columns)} "
                               f"columns: {_some(self.names)}")
@@ -122,8 +128,8 @@ class Recipe(Counted):
             if len(bad):
                 raise ConfigError(f"{WHERE}, row {bad[0][0]}, column {self.names[bad[0][1]]!r} holds no finite number; "
                                   "fill it or remove the row")
-            return np.asarray(table, dtype=np.float64)
-        return self._encode(as_columns(dict(zip(self.names, table.T.tolist(), strict=True))))
+            return None
+        return as_columns(dict(zip(self.names, table.T.tolist(), strict=True)))
 
     def _encode(self, table: Columns) -> Array:
         missing = [name for name in self.names if name not in table.names]
@@ -204,12 +210,14 @@ def as_columns(rows: Any) -> Columns:
 def _spread(table: Columns, column: Column) -> Array:
     """The features of one column: numbers, or one 0/1 feature a known value."""
     if not column.values:
-        found = numbers(_filled(table, column), column.name)
-        if found is None:
-            raise ConfigError(f"{table.file}, column {column.name!r} holds text, but the model was learned with "
-                              "numbers there")
+        cells = _filled(table, column).of(column.name)
+        found = np.array([number(cell) for cell in cells])
+        for row in np.flatnonzero(~np.isfinite(found)).tolist():
+            what = "no value" if is_missing(cells[row]) else f"{cells[row]!r}"
+            raise ConfigError(f"{table.file} row {row} (line {table.lines[row]}), column {column.name!r} holds {what}, "
+                              "but the model was learned with numbers there; put one in, or leave the row out")
         return found[:, None]
-    place = {text: number for number, text in enumerate(column.values)}
+    place = {text: index for index, text in enumerate(column.values)}
     cells = _filled(table, column).of(column.name)
     for row, cell in enumerate(cells):
         if spelled(cell) not in place:

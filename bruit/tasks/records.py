@@ -17,6 +17,7 @@ from bruit.arrays import Array, Ints
 from bruit.counted import Counted, counted
 from bruit.digests import ASIDE
 from bruit.errors import ConfigError, PrivacyError
+from bruit.tasks.columns import in_digits
 from bruit.tasks.public import Fact, Source, counts, listed, said
 from bruit.tasks.split import Split, by_owner
 from bruit.tasks.task import Manifest
@@ -123,7 +124,8 @@ class Records(Counted):
         ready, bound = finish_rows(np.asarray(features, dtype=np.float64), rows, intercept)
         values = np.asarray(targets, dtype=np.float64)
         if classes is None:
-            agreed = tuple(f"{value:g}" for value in np.unique(values)) if len(np.unique(values)) <= 100 else ()
+            agreed = tuple(in_digits(value) if value.is_integer() else f"{value:g}"
+                           for value in np.unique(values).tolist()) if len(np.unique(values)) <= 100 else ()
         sizes = np.bincount(np.asarray(owners, dtype=np.int64))
         manifest: Manifest = {"data": {"name": "arrays"}, "rows": rows, "intercept": intercept, "standardize": "none",
                               "public": said((Fact(f"the number of peers, {len(sizes)}", "agreed"), counts(sizes)))}

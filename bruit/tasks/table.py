@@ -11,7 +11,7 @@ from bruit.arrays import Array, Ints
 from bruit.counted import Counted
 from bruit.errors import ConfigError
 from bruit.tasks.choice import EVERYTHING, Choice, Reading, refuse_ids, select, select_array
-from bruit.tasks.columns import MISSING, Columns, codes, encode, nearest, numbers, spelled
+from bruit.tasks.columns import MISSING, Columns, codes, encode, in_digits, nearest, number, numbers, spelled
 from bruit.tasks.public import NOTHING, Agreed, Fact, Source, listed
 
 LABEL_NAMES = ("label", "target", "y", "class", "labels")
@@ -56,7 +56,7 @@ class Table(Counted):
 
     def label_text(self, value: float) -> str:
         """A label as its users write it."""
-        return self.label_names[int(value)] if self.label_names else f"{value:g}"
+        return self.label_names[int(value)] if self.label_names else in_digits(float(value))
 
     def label_values(self) -> Array:
         """All values a label may have, in order: those that are named, else those that occur."""
@@ -160,13 +160,12 @@ def file_sha256(path: Path) -> str:
 
 def number_owners(cells: tuple[str, ...]) -> tuple[Ints, tuple[str, ...]]:
     """Owners numbered in order: by value when all are numbers, else alphabetically."""
-    try:
-        values, found = np.unique(np.array(cells, dtype=np.float64), return_inverse=True)
-        names = tuple(f"{value:g}" for value in values)
-    except ValueError:
-        texts, found = np.unique(np.array(cells, dtype=np.str_), return_inverse=True)
-        names = tuple(texts.tolist())
-    return found.astype(np.int64), names
+    written = {cell: spelled(cell) for cell in set(cells)}
+    names = tuple(sorted(set(written.values()), key=lambda name: (number(name), name)))
+    if any(np.isnan(number(cell)) for cell in written):
+        written, names = {cell: cell for cell in written}, tuple(sorted(written))
+    place = {name: index for index, name in enumerate(names)}
+    return np.array([place[written[cell]] for cell in cells], dtype=np.int64), names
 
 
 def the_one(file: str, names: tuple[str, ...], usual: tuple[str, ...], role: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,7 +174,9 @@ def test_changed_data_is_another_sweep_and_infinite_numbers_come_back(bruit, mea
     first = bruit("sweep", mean, "--json").json
     assert first[0]["epsilon_worst"] == "inf"
     assert bruit("sweep", mean, "--json").json == first
-    assert "inf" in bruit("sweep", mean).out
+    said = bruit("sweep", mean, "--out", "rows.csv")
+    assert "no noise: everything a peer sends can be read" in " ".join(said.out.split())
+    assert ",inf,inf,inf," in Path("rows.csv").read_text()
     assert len(ran) == 1
     data.write_text("a,b,label\n" + "\n".join(rows[1:]) + "\n")
     bruit("sweep", mean)
@@ -229,3 +232,27 @@ def test_workers_are_quiet_when_a_sweep_is_interrupted(mean, tmp_path):
     assert "Traceback" not in complained + shown
     assert len([line for line in shown.splitlines() if line.startswith("│") and "mean" not in line]) == done
     assert {json.loads(line)["seed"] for line in kept.read_text().splitlines()} <= set(range(3, 43))
+
+
+def test_what_got_further_stays_when_a_run_is_interrupted_twice(bruit, mean, struck):
+    calm = struck("learning", 3)
+    bruit("run", mean)
+    calm()
+    calm = struck("learning", 1)
+    said = bruit("run", mean)
+    assert said.code == 130
+    assert "interrupted: after 3 of 4 rounds; what was done is kept in runs/mean-seed3.run" in said.err
+    calm()
+    assert bruit("show", "runs/mean-seed3.run", "--json").json["interrupted"]["done"] == 3
+    assert bruit("run", mean).code == 0
+    assert not Path("runs/mean-seed3-2.run").exists()
+
+
+def test_sizing_the_noise_for_an_epsilon_is_told_and_ends_at_once(bruit, mean, struck):
+    """An epsilon needs a rehearsal as long as the run: no silence, and nothing to keep."""
+    struck("sizing the noise", 2)
+    changes = [part for key in ("privacy.epsilon=2", "privacy.clip=1") for part in ("--set", key)]
+    mean.write_text(re.sub(r"(?m)^\[privacy\]\n(.+\n)*", "", mean.read_text()))
+    said = bruit("run", mean, *changes)
+    assert said.code == 130
+    assert "sizing the noise, 2 of 4 done, and lost; no result was saved" in said.err

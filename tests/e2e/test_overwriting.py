@@ -123,3 +123,19 @@ def test_a_saved_plan_is_left_alone(bruit):
     assert said.code == 2
     assert "plan/edges.txt exists" in said.err
     assert Path("plan/edges.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize(("name", "complaint"), [
+    ("precious", "precious exists and is not a run folder, so it is left alone"),
+    ("thesis.txt", "thesis.txt exists and is not a run folder, so it is left alone"),
+    ("thesis.txt/x.run", "thesis.txt is not a folder"),
+])  # fmt: skip
+def test_a_place_where_no_run_can_be_kept_is_refused_before_the_run(bruit, mean, monkeypatch, name, complaint):
+    Path("precious").mkdir()
+    Path("precious/thesis.txt").write_text("mine")
+    Path("thesis.txt").write_text("mine")
+    monkeypatch.setattr("bruit.build.build", lambda *given, **more: pytest.fail("the run has begun"))
+    said = bruit("run", mean, "--out", name, "--force")
+    assert said.code == 2
+    assert complaint in said.err
+    assert Path("precious/thesis.txt").read_text() == Path("thesis.txt").read_text() == "mine"

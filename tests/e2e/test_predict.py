@@ -212,3 +212,48 @@ def test_a_real_peers_own_file_gives_a_model_of_its_columns(bruit, tmp_path):
     said = bruit("predict", "net/peer-1/state", "mine.csv")
     assert said.code == 0
     assert "left alone: name" in said.err
+
+
+TABLE = "age,pressure,smokes,ill\n" + "".join(
+    f"{'' if k == 7 else 40 + k},{100 + 3 * k},{('yes', 'no')[k % 2]},{('no', 'yes')[k > 15]}\n" for k in range(30))
+FILLED = """\
+graph = "complete:4"
+steps = 3
+[task]
+kind = "logistic"
+data = "table.csv"
+label = "ill"
+fill = { age = 55 }
+[algorithm]
+name = "gossip-sgd"
+"""
+
+
+@pytest.mark.parametrize(("row", "complaint"), [
+    ("40,?,no", "new.csv row 0 (line 2), column 'pressure' holds no value, but the model was learned with numbers"),
+    ("40,,no", "new.csv row 0 (line 2), column 'pressure' holds no value, but the model was learned with numbers"),
+    ("40,high,no", "new.csv row 0 (line 2), column 'pressure' holds 'high', but the model was learned with numbers"),
+    ("40,inf,no", "new.csv row 0 (line 2), column 'pressure' holds 'inf', but the model was learned with numbers"),
+])  # fmt: skip
+def test_one_row_with_a_hole_is_judged_like_one_of_many(bruit, tmp_path, row, complaint):
+    Path("table.csv").write_text(TABLE)
+    Path("filled.toml").write_text(FILLED)
+    bruit("run", "filled.toml")
+    Path("new.csv").write_text(f"age,pressure,smokes\n{row}\n")
+    said = bruit("predict", "runs/filled-seed0.run", "new.csv")
+    assert said.code == 2
+    assert complaint in said.err
+
+
+@pytest.mark.parametrize("hole", ["", "?"])
+def test_holes_that_are_filled_are_said(bruit, tmp_path, hole):
+    Path("table.csv").write_text(TABLE)
+    Path("filled.toml").write_text(FILLED)
+    bruit("run", "filled.toml")
+    Path("new.csv").write_text(f"age,pressure,smokes\n{hole},130,no\n")
+    said = bruit("predict", "runs/filled-seed0.run", "new.csv")
+    assert said.err.startswith("1 row, ")
+    assert "holes filled as those of the records were: 1 in 'age'" in said.err
+    assert bruit("predict", "runs/filled-seed0.run", "new.csv", "--json").json["filled"] == {"age": 1}
+    Path("new.csv").write_text("age,pressure,smokes\n55,130,no\n")
+    assert bruit("predict", "runs/filled-seed0.run", "new.csv").out == said.out

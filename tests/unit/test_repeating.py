@@ -6,7 +6,7 @@ import pytest
 import bruit as br
 from bruit.graphs import ring
 from bruit.repeating import cores
-from bruit.sweep import sweep
+from bruit.sweep import sweep, to_table
 from bruit.tasks import Logistic, Records
 
 RNG = np.random.default_rng(0)
@@ -56,3 +56,23 @@ def test_a_sweep_with_two_jobs_has_the_same_rows(tmp_path):
     assert ticks == [(1, 4), (2, 4), (3, 4), (4, 4)]
     with pytest.raises(br.ConfigError, match="there is no algorithm 'nothing'"):
         sweep(str(file), ["algorithm.name=averaging,nothing"], 1, 1e-6, jobs=2)
+
+
+@pytest.mark.parametrize(("vary", "complaint"), [
+    (["steps=5", "steps=6"], "steps is varied twice"),
+    (["steps=5,6,5"], "names 5 twice"),
+    (["privacy.sigma=1,1.0"], "names 1.0 twice"),
+])  # fmt: skip
+def test_a_sweep_counts_nothing_twice_and_leaves_nothing_out(vary, complaint):
+    with pytest.raises(br.ConfigError, match=complaint):
+        sweep("breast-cancer", vary, 1, 1e-6)
+
+
+def test_a_sweep_without_noise_says_so_instead_of_proven_infinities(tmp_path):
+    file = tmp_path / "plain.toml"
+    file.write_text('graph = "ring:4"\nsteps = 2\n[task]\nkind = "mean"\n[algorithm]\nname = "averaging"\n')
+    rows = sweep(str(file), [], 2, 1e-6)
+    table = to_table(rows)
+    assert table.caption == "no noise: everything a peer sends can be read; nothing is protected"
+    assert not any(str(column.header).startswith("epsilon") for column in table.columns)
+    assert {row["status"] for row in rows} == {"no noise"}

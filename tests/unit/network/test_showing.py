@@ -85,13 +85,14 @@ def test_errors_are_to_be_low():
 
 def test_the_screen_compares_alone_together_and_central():
     report = {"peer": 0, "sent": 3, "bytes_sent": 270, "epsilon": 8.0}
-    console = Console(file=StringIO(), width=120)
+    console = Console(file=StringIO(), width=120, markup=False, emoji=False)  # as the command line's
     _show(console, plan_demonstration(2), [report, {**report, "peer": 1}], LOST, None, "somebody was missed")
     said = console.file.getvalue()
     for words in ("each peer alone, sharing nothing", "0.8000", "together, with bruit", "0.6000",
                   "all data in one place", "0.9000", "Together is not better than alone here",
                   "only the local epsilon"):  # fmt: skip
         assert words in said
+    assert "[bold]" not in said
 
 
 def test_nothing_is_left_behind_when_the_folder_is_taken(tmp_path):

@@ -136,6 +136,15 @@ def test_a_saved_plan_of_local_dp_holds_against_everybody(job):
     assert float(run.epsilon(seen_by="everybody")) <= 1.0 + 1e-6  # a model of 31 numbers where one was planned
 
 
+def test_a_saved_plan_of_more_peers_than_the_example_has_rows_can_be_built():
+    from dataclasses import replace
+
+    asked = replace(JOBS["learning"], graph=complete(600), peers=600, contributions=2)
+    text = experiment_text(plan(asked, "walk"))
+    assert "each draws 8 of them" in text
+    assert build(parse(text), text).task.peers == 600
+
+
 def test_plan_save_run(tmp_path, monkeypatch):
     """As a user does it: plan a walk, save it, run it, and ask the run for both numbers."""
     monkeypatch.chdir(tmp_path)

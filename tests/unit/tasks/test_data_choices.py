@@ -362,3 +362,16 @@ def test_a_derivative_clip_of_ridge_is_used():
     text = ('graph = "complete:3"\nsteps = 2\n[task]\nkind = "ridge"\ndata = "diabetes"\nderivative_clip = 0.5\n'
             '[algorithm]\nname = "gossip-sgd"\n')  # fmt: skip
     assert build(parse(text), text).task.derivative_clip == 0.5
+
+
+def test_long_numbers_that_are_names_stay_apart(tmp_path):
+    """Classes, categories and owners with more digits than are shown by default, or than a float holds."""
+    long = (("1000001", "1000002"), ("90071992547409921", "90071992547409922"),
+            ("36028797018963968", "36028797018963969"))  # fmt: skip
+    lines = [f"{k},{long[0][k % 2]},{long[1][k % 2]},{long[2][k // 2 % 2]}" for k in range(40)]
+    (tmp_path / "long.csv").write_text("x,label,place,owner\n" + "\n".join(lines) + "\n")
+    table = load(str(tmp_path / "long.csv"), agreed=Agreed(vocabulary={"place": long[1]}))
+    assert [table.label_text(value) for value in table.label_values()] == list(long[0])
+    assert table.features[:2, 1:].tolist() == [[1, 0], [0, 1]]
+    assert table.owner_names == long[2]
+    assert table.owners.tolist() == [k // 2 % 2 for k in range(40)]
