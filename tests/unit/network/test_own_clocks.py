@@ -44,6 +44,17 @@ def test_no_call_is_lost_on_a_machine_that_is_too_slow_for_its_clock(tmp_path, t
             assert bool(report["step"]) != bool(report["problems"])
 
 
+@pytest.mark.parametrize("text", [WAKES, PAIRS])
+def test_who_has_ended_and_is_started_again_waits_for_nobody(tmp_path, text):
+    """Its last input came before its time was over; all the others have gone for good."""
+    sites = found_small(tmp_path, text, timeout=0.3, pace=0.05, lines="start_timeout = 1.0\n")
+    _, reports = live_together(sites, SEED)
+    assert not any(one["problems"] for one in reports)
+    again = participant(read_site(sites[0]), SEED)
+    assert run_participants([again]) == 0
+    assert (again.host.ended, again.host.gave_up, status(again)["step"]) == (True, "", reports[0]["step"])
+
+
 def test_skipped_calls_survive_a_restart(tmp_path):
     sites = found_small(tmp_path, WAKES, timeout=0.2, pace=0.01, lines="wait_for = 1\n")
     people = [participant(read_site(site), SEED) for site in sites[:2]]
