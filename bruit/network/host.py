@@ -93,6 +93,7 @@ class Host:
         self._own: list[Envelope] = []
         self._alarm_count, self._spent = 0, 0
         self._behind = 0.0  # seconds that the clock of calls is late
+        self._bound: float | None = None  # since when this peer is in a meeting
         self._gone: set[int] = set()  # whom the operator knows to be missing
         self._told: set[int] = set()  # to whom this step says something
         self._heard: set[int] = set()  # from whom this step has heard something
@@ -161,6 +162,7 @@ class Host:
             return  # the end of a patience that nobody tried: nothing has changed, so there is nothing to remember
         step.input(kind, sender, sequence, TIME.pack(now) + payload)
         self._carry_out(effects, step)
+        self.count_meeting_time(kind, now)
         for peer, own_step, clock, event in self.ledger.since(self._spent):
             step.spend(peer, own_step, clock, event.to_json())
         self._spent = self.ledger.calls
@@ -342,6 +344,19 @@ class Host:
         heapq.heapify(self._alarms)
         if entry[2] == "call":
             self._behind += max(0.0, now - entry[0])
+
+    def count_meeting_time(self, kind: str, now: float) -> None:
+        """After an input: the clock of calls has stood still during a meeting that is over; not for one who never came,
+        for whom patience ended."""
+        if self.machine.waiting:
+            self._bound = now if self._bound is None else self._bound
+            return
+        lasted, self._bound = 0.0 if self._bound is None else now - self._bound, None
+        if lasted and kind != "alarm":
+            self._behind += lasted
+            self._alarms = [(due + lasted * (alarm == "call"), count, alarm, number)
+                            for due, count, alarm, number in self._alarms]  # fmt: skip
+            heapq.heapify(self._alarms)
 
     def _finished(self) -> bool:
         if self.settings.horizon is None:

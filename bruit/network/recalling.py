@@ -26,7 +26,7 @@ log = logging.getLogger("bruit.network")
 TIME = struct.Struct("<d")
 REMEMBERED = (  # and the machine's memory
     "meetings", "missed", "skipped", "skipped_for", "sent", "payloads", "payload_bytes", "_alarms", "_alarm_count",
-    "_behind", "_gone", "receipts",
+    "_behind", "_bound", "_gone", "receipts",
 )  # fmt: skip
 OUTWEIGH = 4  # how many times the inputs are larger than the snapshot that replaces them, at least
 
@@ -61,6 +61,7 @@ def _again(host: Host, known: Input) -> None:
         alarm, number = payload.decode().split(":")
         host.take_alarm(min(entry for entry in host._alarms if entry[2:] == (alarm, int(number))), now)
     host._carry_out(host._react(known.kind, known.sender, now, payload), None)
+    host.count_meeting_time(known.kind, now)
     host._spent = host.ledger.calls
 
 
