@@ -330,8 +330,8 @@ class Host:
         keep(self)
 
     def _next_alarm(self) -> Entry | None:
-        """The next alarm; a call waits while this peer is in a meeting with one who is there: meetings are meant to take
-        no time, and a call that came in the middle of one would be lost."""
+        """The next alarm. A call waits while this peer is in a meeting with one who is there: meetings are meant to
+        take no time, and a call that came in the middle of one would be lost."""
         other = self.machine.bound_to
         if other is None or not self.lines[other].connected:
             return self._alarms[0] if self._alarms else None

@@ -1,8 +1,8 @@
 """Receipts: which of a peer's messages arrived, and which of its releases somebody has therefore seen.
 
 A release is unseen as long as no message with a value that was posted with it or after it is confirmed: what is in a
-state is in every later message, but not in those that carry none (offers, words about tokens). So the unseen releases are the last ones of the ledger. They stay spent: a message that was not
-confirmed may have been read all the same.
+state is in every later message, but not in those that carry none (offers, words about tokens). So the unseen releases
+are the last ones of the ledger. They stay spent: a message that was not confirmed may have been read all the same.
 """
 
 from __future__ import annotations
