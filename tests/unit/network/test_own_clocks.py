@@ -52,7 +52,8 @@ def test_who_has_ended_and_is_started_again_waits_for_nobody(tmp_path, text):
     _, reports = live_together(sites, SEED)
     sites[0].write_text(sites[0].read_text().replace("timeout = 20.0", "timeout = 0.2\nstart_timeout = 0.5"))
     assert not any(one["problems"] for one in reports)
-    assert {(sites[0].parent / "state" / name).stat().st_mode & 0o777 for name in ("model.json", "model.npz")} == {0o600}
+    state = sites[0].parent / "state"
+    assert {(state / name).stat().st_mode & 0o777 for name in ("model.json", "model.npz")} == {0o600}
     again = participant(read_site(sites[0]), SEED)
     assert run_participants([again]) == 0
     assert (again.host.ended, again.host.gave_up, status(again)["step"]) == (True, "", reports[0]["step"])
