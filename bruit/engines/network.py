@@ -7,6 +7,8 @@ what runs between machines is what the simulator computes. It uses data one may 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
 import socket
 import tempfile
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from bruit.algorithms.messages import take
 from bruit.algorithms.schedules import Pairs, Rounds, Wakes
 from bruit.engines.engine import Engine, Job, Metrics, Outcome
 from bruit.engines.given import refuse_given
-from bruit.errors import ConformanceError
+from bruit.errors import ConfigError, ConformanceError
 from bruit.network.address_book import AddressBook, Entry, run_id
 from bruit.network.host import Host, Settings
 from bruit.network.identity import Identity
@@ -28,6 +30,8 @@ from bruit.network.journal import Journal
 from bruit.privacy.ledger import Ledger
 from bruit.protocols.peer import Seat, peer_machine
 from bruit.trace import Faults, Meetings, Trace
+
+PORTS = range(10_000, 32_768)
 
 
 @dataclass(frozen=True)
@@ -48,15 +52,19 @@ class Network(Engine):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody uses now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """Ports of loopback that nobody uses now, and that nobody is likely to take before they are listened to: the system
+    gives none of PORTS to who asks for any port, and others who look here begin somewhere else."""
+    begin, found = secrets.randbelow(len(PORTS)), list[int]()
+    for place in range(len(PORTS)):
+        if len(found) == count:
+            break
+        port = PORTS[(begin + place) % len(PORTS)]
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            found.append(port)
+    if len(found) == count:
+        return found
+    raise ConfigError(f"{count} ports of loopback are needed, {len(found)} are free")
 
 
 async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:

@@ -74,7 +74,7 @@ class Gathering:
 
     async def wait(self, timeout: float, give_up: float, stopped: Callable[[], bool], begun: bool) -> str:
         """Until enough are there, or the host is stopped: "". Else why this peer gave up after `give_up` seconds."""
-        start, self.waiting = time.monotonic(), True
+        start, self.waiting, timeout = time.monotonic(), True, min(timeout, give_up)
         try:
             while not stopped() and not self._ready(time.monotonic() - start, timeout, begun):
                 waited = time.monotonic() - start

@@ -36,6 +36,7 @@ from bruit.protocols.peer import EMPTY, PeerMachine
 
 log = logging.getLogger("bruit.network")
 BATCH = 64  # inputs committed together at most
+Entry = tuple[float, int, Alarm, int]  # when an alarm is due, a count, which alarm, and its number
 LINGER = 1.0  # seconds that inputs which cause nothing wait for company; a crash meanwhile costs a retransmission
 
 
@@ -88,9 +89,11 @@ class Host:
         self.lines: dict[int, Line] = {}
         self.receipts = Receipts()
         self._queue: asyncio.Queue[tuple[int, Frame, bytes]] = asyncio.Queue(self.settings.queue)
-        self._alarms: list[tuple[float, int, Alarm, int]] = []
+        self._alarms: list[Entry] = []
         self._own: list[Envelope] = []
         self._alarm_count, self._spent = 0, 0
+        self._behind = 0.0  # seconds that the clock of calls is late
+        self._bound: float | None = None  # since when this peer is in a meeting
         self._gone: set[int] = set()  # whom the operator knows to be missing
         self._told: set[int] = set()  # to whom this step says something
         self._heard: set[int] = set()  # from whom this step has heard something
@@ -159,6 +162,7 @@ class Host:
             return  # the end of a patience that nobody tried: nothing has changed, so there is nothing to remember
         step.input(kind, sender, sequence, TIME.pack(now) + payload)
         self._carry_out(effects, step)
+        self.count_meeting_time(kind, now)
         for peer, own_step, clock, event in self.ledger.since(self._spent):
             step.spend(peer, own_step, clock, event.to_json())
         self._spent = self.ledger.calls
@@ -170,7 +174,7 @@ class Host:
             elif isinstance(effect, Send):
                 self._post(effect, step)
             elif isinstance(effect, WakeAt):
-                due = effect.time * (self.settings.pace if effect.alarm == "call" else 1.0)
+                due = effect.time * self.settings.pace + self._behind if effect.alarm == "call" else effect.time
                 self._alarm_count += 1
                 heapq.heappush(self._alarms, (due, self._alarm_count, effect.alarm, effect.number))
             elif isinstance(effect, Met):
@@ -205,7 +209,7 @@ class Host:
         self._line(effect.to)
         self._told.add(effect.to)
         self.sent += 1
-        self.receipts.posted(effect.to, self.ledger.calls)
+        self.receipts.posted(effect.to, self.ledger.calls if effect.envelope.row is not None else 0)
         if effect.envelope.row is not None:
             self.payloads += 1
             self.payload_bytes += row_bytes(effect.envelope.row)
@@ -264,7 +268,8 @@ class Host:
     async def _gather(self) -> bool:
         """Wait until the neighbors are there, then begin, or go on; False if this peer was stopped or gave up."""
         begun = bool(self.journal.last_sequence(self.me))
-        if not (begun and self._finished()):
+        silent = self._finished() or (self.settings.horizon is not None and not self.machine.calls_left)
+        if not (begun and silent):  # who has nothing more to say of its own waits for nobody
             before = time.monotonic()
             self.gave_up = await self.gathering.wait(self.settings.timeout, self.settings.start_timeout,
                                                      self._stop.is_set, begun)  # fmt: skip
@@ -310,9 +315,9 @@ class Host:
                 self._take(step, *self._queue.get_nowait())
             while self._own:
                 self._hear_oneself(step)
-            while self._alarms and self._alarms[0][0] <= self._now():
-                _, _, alarm, number = heapq.heappop(self._alarms)
-                self._feed(step, "alarm", self.me, step.last_sequence(self.me) + 1, f"{alarm}:{number}".encode())
+            while (entry := self._next_alarm()) is not None and entry[0] <= self._now():
+                self.take_alarm(entry, self._now())
+                self._feed(step, "alarm", self.me, step.last_sequence(self.me) + 1, f"{entry[2]}:{entry[3]}".encode())
             lingered = len(step.inputs) >= BATCH or time.monotonic() > since + LINGER
             if not (commit or lingered or self.done or step.speaks()):
                 return
@@ -324,12 +329,42 @@ class Host:
         self._flush()
         keep(self)
 
+    def _next_alarm(self) -> Entry | None:
+        """The next alarm. A call waits while this peer is in a meeting with one who is there: meetings are meant to
+        take no time, and a call that came in the middle of one would be lost."""
+        other = self.machine.bound_to
+        if other is None or not self.lines[other].connected:
+            return self._alarms[0] if self._alarms else None
+        return min((entry for entry in self._alarms if entry[2] != "call"), default=None)
+
+    def take_alarm(self, entry: Entry, now: float) -> None:
+        """An alarm rings. A call that rings late makes those after it later: the clock of a peer that is too slow for
+        it goes slower, instead of calling again and again at the same moment."""
+        self._alarms.remove(entry)
+        heapq.heapify(self._alarms)
+        if entry[2] == "call":
+            self._behind += max(0.0, now - entry[0])
+
+    def count_meeting_time(self, kind: str, now: float) -> None:
+        """After an input: the clock of calls has stood still during a meeting that is over; not for one who never came,
+        for whom patience ended."""
+        if self.machine.waiting:
+            self._bound = now if self._bound is None else self._bound
+            return
+        lasted, self._bound = 0.0 if self._bound is None else now - self._bound, None
+        if lasted and kind != "alarm":
+            self._behind += lasted
+            self._alarms = [(due + lasted * (alarm == "call"), count, alarm, number)
+                            for due, count, alarm, number in self._alarms]  # fmt: skip
+            heapq.heapify(self._alarms)
+
     def _finished(self) -> bool:
         if self.settings.horizon is None:
             return self.done
         if self.machine.state is None or self.machine.calls_left:
             return False  # a call that is overdue, because the machine was busy, is made all the same
-        return self._now() > self.settings.horizon * self.settings.pace and not self.machine.waiting
+        over = self.settings.horizon * self.settings.pace + self._behind
+        return self._now() > over and not self.machine.waiting
 
     async def _next_message(self) -> tuple[int, Frame, bytes] | None:
         """The next message, or None when an alarm rings or the host should look around."""
@@ -337,7 +372,8 @@ class Host:
             return None
         if not self._queue.empty():
             return self._queue.get_nowait()
-        due = min(self._alarms[0][0] - self._now() if self._alarms else 0.2, 0.2)
+        entry = self._next_alarm()
+        due = min(entry[0] - self._now() if entry is not None else 0.2, 0.2)
         try:
             async with asyncio.timeout(max(due, 0.0)):
                 return await self._queue.get()

@@ -51,6 +51,7 @@ class Listener:
     _last: dict[int, int] = field(default_factory=dict)  # the last message queued, by sender
     _later: set[int] = field(default_factory=set)  # who will get a receipt in a while
     _hurry: bool = False
+    _warned: dict[int, str] = field(default_factory=dict)  # the last refusal that the operator heard of, by sender
 
     def committed(self, senders: set[int]) -> None:
         """There is more of these senders in the journal: receipts go out to them, in a while."""
@@ -125,7 +126,9 @@ class Listener:
         except RemoteProtocolError as error:
             wrong = str(error)
             self.refused["frame"] += 1
-            log.warning("refused what peer %d sent: %s", entry.peer, wrong)
+            level = logging.DEBUG if self._warned.get(entry.peer) == wrong else logging.WARNING
+            log.log(level, "refused what peer %d sent: %s", entry.peer, wrong)
+            self._warned[entry.peer] = wrong  # it will try again and again: the operator hears of it once
         finally:
             over.set()
             receipts.set()

@@ -6,7 +6,6 @@ spend, or the host refuses to go on. A snapshot is taken when the inputs since t
 
 from __future__ import annotations
 
-import heapq
 import logging
 import struct
 import time
@@ -27,7 +26,7 @@ log = logging.getLogger("bruit.network")
 TIME = struct.Struct("<d")
 REMEMBERED = (  # and the machine's memory
     "meetings", "missed", "skipped", "skipped_for", "sent", "payloads", "payload_bytes", "_alarms", "_alarm_count",
-    "_gone", "receipts",
+    "_behind", "_bound", "_gone", "receipts",
 )  # fmt: skip
 OUTWEIGH = 4  # how many times the inputs are larger than the snapshot that replaces them, at least
 
@@ -60,9 +59,9 @@ def _again(host: Host, known: Input) -> None:
         host._own.pop(0)
     if known.kind == "alarm":
         alarm, number = payload.decode().split(":")
-        host._alarms.remove(min(entry for entry in host._alarms if entry[2:] == (alarm, int(number))))
-        heapq.heapify(host._alarms)
+        host.take_alarm(min(entry for entry in host._alarms if entry[2:] == (alarm, int(number))), now)
     host._carry_out(host._react(known.kind, known.sender, now, payload), None)
+    host.count_meeting_time(known.kind, now)
     host._spent = host.ledger.calls
 
 

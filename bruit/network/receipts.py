@@ -1,8 +1,8 @@
 """Receipts: which of a peer's messages arrived, and which of its releases somebody has therefore seen.
 
-A release is unseen as long as no message that was posted with it or after it is confirmed: what is in a state is in
-every later message. So the unseen releases are the last ones of the ledger. They stay spent: a message that was not
-confirmed may have been read all the same.
+A release is unseen as long as no message with a value that was posted with it or after it is confirmed: what is in a
+state is in every later message, but not in those that carry none (offers, words about tokens). So the unseen releases
+are the last ones of the ledger. They stay spent: a message that was not confirmed may have been read all the same.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ class Receipts:
     seen: int = 0  # ledger lines that somebody has seen
 
     def posted(self, to: int, lines: int) -> None:
-        """One more message to that peer, when the ledger held so many lines."""
+        """One more message to that peer, when the ledger held so many lines; 0 lines if it carries no value."""
         self.messages[to] = self.messages.get(to, 0) + 1
+        if not lines:
+            return
         marks = self.marks.setdefault(to, [])
         if not marks or marks[-1][1] < lines:
             marks.append((self.messages[to], lines))

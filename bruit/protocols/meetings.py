@@ -36,8 +36,9 @@ class MeetingPeer(PeerMachine):
         self._told: Any = None  # what it said in the answer of that promise
 
     @property
-    def waiting(self) -> bool:
-        return self._offered is not None or self._promised is not None
+    def bound_to(self) -> int | None:
+        exchange = self._promised or self._offered
+        return None if exchange is None else exchange[0]
 
     def begin(self, now: float) -> list[Effect]:
         self._start(False)

@@ -77,7 +77,12 @@ class PeerMachine(Machine):
     @property
     def waiting(self) -> bool:
         """Whether this peer is in the middle of a meeting."""
-        return False
+        return self.bound_to is not None
+
+    @property
+    def bound_to(self) -> int | None:
+        """With whom this peer is in the middle of a meeting."""
+        return None
 
     @property
     def calls_left(self) -> int:

@@ -212,6 +212,7 @@ def write_report(of: Participant) -> dict[str, Any]:
     if host.machine.state is not None:
         estimate = believed(host.machine.seat.algorithm, host.machine.state)
         write_whole(of.site.state / "model.npz", lambda file: np.savez_compressed(file, model=estimate))
+        (of.site.state / "model.npz").chmod(0o600)  # as model.json: a model of its own is for this participant only
         metrics = of.task.evaluate(estimate)
         save_own_model(of, spent(of), delta_of(of))
     report = {**status(of), "metrics": metrics, "scored_on": of.task.scored_on, "algorithm": host.algorithm,

@@ -48,7 +48,7 @@ def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, cons
                 emit: Callable[[Any], None] | None, together: int = 1) -> int:  # fmt: skip
     """Run it, then print (or emit) what was learned, the reports, and what any peer could have learned about any other.
 
-    0 when everybody took part to the end, 1 when somebody was missed on the way.
+    0 when everybody took part to the end, 1 when somebody was missed on the way or one had another problem.
     """
     agreed = plan_demonstration(peers, experiment, graph)
     sites = settle(agreed, home, timeout=20.0)
@@ -66,7 +66,7 @@ def demonstrate(peers: int, experiment: str, graph: str | None, home: Path, cons
               "privacy": None if summary is None else report.summary_json(summary)})  # fmt: skip
     else:
         _show(console, agreed, reports, scores, summary, why)
-    return 1 if missed else 0
+    return 1 if missed or any(one["problems"] for one in reports) else 0
 
 
 def plan_demonstration(peers: int, experiment: str = BUNDLED, graph: str | None = None) -> AgreedRun[Task]:

@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from bruit.errors import ConfigError
 from bruit.network.gathering import HOPS, Gathering
 from bruit.network.journal import recorded_spend
 from bruit.network.receipts import Receipts
+from bruit.privacy.events import GaussianEvent
+from bruit.protocols.machine import Envelope, Send
 from bruit.sites.demo import watch
 from bruit.sites.running import _run, last_line, metrics_text, run_participants, status
 from bruit.sites.site import participant, read_site
@@ -205,6 +208,38 @@ def test_a_release_is_seen_when_any_later_message_arrived():
     assert receipts.seen_lines(Confirmed(p7=3, p8=1)) == 3
     receipts.posted(7, 3)
     assert receipts.seen_lines(Confirmed(p7=3)) == 3  # what was seen stays seen
+
+
+def test_words_without_a_value_show_nothing():
+    """An offer that arrived has carried nothing of what was released before it."""
+    receipts = Receipts()
+    for lines in (0, 0, 2):
+        receipts.posted(7, lines)
+    assert [receipts.seen_lines(Confirmed(p7=count)) for count in range(4)] == [0, 0, 0, 2]
+    assert receipts.confirmed(Confirmed(p7=2)) == 2
+
+
+def test_offers_that_nobody_answered_carried_nothing(tmp_path):
+    """A neighbor that confirms offers and never answers has seen no value."""
+    text = MEAN.replace('"gossip-sgd"', '"pair-averaging"')
+    peer = participant(read_site(found_small(tmp_path, text)[0]), SEED)
+    host = peer.host
+    host._spawn = lambda work: work.close()  # no line is laid
+    host.ledger.record(*(np.array([0]),) * 3, GaussianEvent(1.0))
+    with host.journal.step() as step:
+        host._post(Send(1, Envelope("offer", 0)), step)
+    host.journal.acknowledge(1, 1)
+    assert (host.receipts.confirmed(host.journal), host.receipts.seen_lines(host.journal)) == (1, 0)
+    host.journal.close()
+
+
+def test_enough_neighbors_are_enough_when_the_start_ends_before_patience():
+    """`start_timeout` below `timeout`: who has as many as `wait_for` asks for begins, instead of giving up."""
+    lines = {1: SimpleNamespace(connected=True, level=0), 2: SimpleNamespace(connected=False, level=0)}
+    gathering = Gathering(lines, str, 1, lambda level: None)
+    assert asyncio.run(gathering.wait(30.0, 0.1, lambda: False, begun=False)) == ""
+    lines[1].connected = False
+    assert "gave up after 0.1 s" in asyncio.run(gathering.wait(30.0, 0.1, lambda: False, begun=False))
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +43,47 @@ def test_no_call_is_lost_on_a_machine_that_is_too_slow_for_its_clock(tmp_path, t
             assert report["step"] == len(one.host.machine.seat.calls)
         else:  # calls while bound are dropped by the law of meetings; who had no other is told
             assert bool(report["step"]) != bool(report["problems"])
+
+
+@pytest.mark.parametrize("text", [WAKES, PAIRS])
+def test_who_has_ended_and_is_started_again_waits_for_nobody(tmp_path, text):
+    """Its last input came before its time was over; all the others have gone for good."""
+    sites = found_small(tmp_path, text, timeout=20.0, pace=0.05)
+    _, reports = live_together(sites, SEED)
+    sites[0].write_text(sites[0].read_text().replace("timeout = 20.0", "timeout = 0.2\nstart_timeout = 0.5"))
+    assert not any(one["problems"] for one in reports)
+    state = sites[0].parent / "state"
+    assert {(state / name).stat().st_mode & 0o777 for name in ("model.json", "model.npz")} == {0o600}
+    again = participant(read_site(sites[0]), SEED)
+    assert run_participants([again]) == 0
+    assert (again.host.ended, again.host.gave_up, status(again)["step"]) == (True, "", reports[0]["step"])
+
+
+def test_a_slow_peer_has_a_slow_clock(tmp_path):
+    """A call waits while its peer meets one who is there, the clock stands still meanwhile, and what is late makes the
+    rest late: calls never come in a burst in which all but the first find their peer busy."""
+    one = participant(read_site(found_small(tmp_path, PAIRS)[0]), SEED)
+    host, call = one.host, (1.0, 1, "call", 0)
+    line = SimpleNamespace(connected=True)
+    host.lines[1], host._alarms, host.machine._offered = line, [call], (1, 0)
+    host.count_meeting_time("alarm", 0.5)
+    assert host._next_alarm() is None
+    line.connected = False  # whoever is not there is waited for in vain: the law of meetings drops the call
+    assert host._next_alarm() == call
+    host.machine._offered = None
+    host.count_meeting_time("message", 2.0)
+    assert (host._alarms, host._behind) == ([(2.5, 1, "call", 0)], 1.5)
+    host.take_alarm(host._alarms[0], 4.0)
+    assert (host._alarms, host._behind) == ([], 3.0)
+    host.journal.close()
+
+
+def test_the_clock_does_not_stand_still_for_one_who_never_came(tmp_path):
+    one = participant(read_site(found_small(tmp_path, PAIRS)[0]), SEED)
+    host, one.host._bound = one.host, 0.5
+    host.count_meeting_time("alarm", 30.0)
+    assert (host._behind, host._bound) == (0.0, None)
+    host.journal.close()
 
 
 def test_skipped_calls_survive_a_restart(tmp_path):
