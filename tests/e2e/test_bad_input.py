@@ -276,7 +276,8 @@ def test_unknown_names_are_named_with_their_line_and_the_nearest(bruit, mean, ol
 @pytest.mark.parametrize(("words", "found"), [
     (["--steps", 0], "at least one step"), (["--sigma", 0], "adds no noise"), (["--sigma", -1], "adds no noise"),
     (["--sigma", "nan"], "adds no noise"), (["--sigma", "inf"], "finite"), (["--sensitivity", 0], "positive"),
-    (["--delta", -1], "delta must"), (["--delta", 1], "delta must"), (["--of", 6, "--seen-by", 0], "there is no peer 6"),
+    (["--delta", -1], "delta must"), (["--delta", 1], "delta must"),
+    (["--of", 6, "--seen-by", 0], "there is no peer 6"),
     (["--of", -1, "--seen-by", 0], "there is no peer -1"), (["--of", 0, "--seen-by", 9], "there is no peer 9"),
     (["--of", 2, "--seen-by", "1,2"], "nobody has secrets from oneself"), (["--seen-by", "some"], "'everybody'"),
     (["--algorithm", "averging"], "did you mean 'averaging'?"), (["--set", "rate"], "key=value"),

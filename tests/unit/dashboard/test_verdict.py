@@ -115,7 +115,8 @@ def test_the_model_is_shown_with_its_names(run, tmp_path):
     text = Page(render(run)).by_id("model").text
     assert f"{run.estimates[run.learned.peer, 0]:.4g}" in text
     assert "coordinate 1" in text
-    text = Page(render(named(run, "age", "<b>weight</b>", intercept=True).save(tmp_path / "named.run"))).by_id("model").text
+    folder = named(run, "age", "<b>weight</b>", intercept=True).save(tmp_path / "named.run")
+    text = Page(render(folder)).by_id("model").text
     assert "age" in text
     assert "<b>weight</b>" in text
     assert "intercept" in text  # three numbers, two columns

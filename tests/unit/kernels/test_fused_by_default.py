@@ -90,7 +90,8 @@ def anything_goes(monkeypatch):
 
 
 @pytest.mark.usefixtures("anything_goes")
-@pytest.mark.parametrize(("algorithm", "make", "noise", "fused"), CASES, ids=lambda one: getattr(one, "__name__", str(one)))
+@pytest.mark.parametrize(("algorithm", "make", "noise", "fused"), CASES,
+                         ids=lambda one: getattr(one, "__name__", str(one)))  # fmt: skip
 def test_the_default_is_the_general_path(algorithm, make, noise, fused):
     """States, scores, ledger, trace, what is known of the door, and epsilons."""
     graph = complete(12) if not isinstance(algorithm, br.RingSum) else ring(12)

@@ -53,7 +53,8 @@ SAID = {
     "gradients that stay": (lambda: br.run(br.GossipSGD(), ring(6), Linear(np.ones((6, 1))), steps=2, evaluate_every=0,
                                            privacy=br.Gaussian(clip=1.0, sigma=2.0)).guarantee(of=1, seen_by=3),
                             ("the declared smoothness is beta = 0",)),
-    "asked beforehand": (lambda: describe_protocol("complete:6", "walk-sgd", ["algorithm.rate=0.5"], 12, 4.0, 1.0, 0, 0.625)
+    "asked beforehand": (lambda: describe_protocol("complete:6", "walk-sgd", ["algorithm.rate=0.5"], 12, 4.0, 1.0, 0,
+                                                   0.625)
                          .guarantee(of=1, seen_by=2), ("beta = 0.625", "L = 0.5, which the clip 0.5 never cuts")),
 }  # fmt: skip
 
