@@ -127,7 +127,7 @@ def _comparison(scores: Scores) -> Table:
     shown.add_column("who")
     shown.add_column(scores.metric, justify="right")
     shown.add_row(report.REFERENCES["alone"], f"{scores.alone:.4f}")
-    shown.add_row("[bold]together, with bruit[/bold]", f"[bold]{scores.together:.4f}[/bold]")
+    shown.add_row("together, with bruit", f"{scores.together:.4f}", style="bold")  # consoles here take no markup
     shown.add_row(report.REFERENCES["central"], f"{scores.central:.4f}")
     return shown
 
