@@ -213,7 +213,7 @@ def test_a_histogram_of_what_three_participants_hold(bruit, tmp_path):
         home = tmp_path / f"net/peer-{peer}"
         (home / "experiment.toml").write_text(COUNT)
         (tmp_path / "mine.csv").write_text(f"name,diagnosis\nAna,{answer}\n")
-        options = ("--experiment", home / "experiment.toml", "--out", home / "records.npz")
+        options = ("--experiment", home / "experiment.toml", "--force", "--out", home / "records.npz")
         said = bruit("peer", "data", "mine.csv", *options)
         assert "wrote 1 records of 3 columns for a task of kind histogram" in said.out, said.err
     assert bruit("peer", "run", *(f"net/peer-{peer}/site.toml" for peer in range(3)), "--rehearse", 1).code == 0

@@ -174,7 +174,7 @@ def test_invert_reads_digits_out_of_gossip_sgd(tmp_path):
         (["9"], r"attacker 9 is not in ring:6|cannot watch peer 9"),
         (["0", "--method", "magic"], "--method is ols or gls"),
         ([*drawn[3:], "--force", "--image", "7x7"], "records of 64 numbers are no images of 7x7"),
-        ([*drawn[3:], "--image", "square"], "no size like 8x8"),
+        ([*drawn[3:], "--force", "--image", "square"], "no size like 8x8"),
         (["0", "--picture", str(tmp_path / "nowhere" / "grid.png")], "there is no folder"),
     ):
         with pytest.raises(ConfigError, match=message):
