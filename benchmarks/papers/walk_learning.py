@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 import bruit as br
+from bruit.algorithms.algorithm import Stops
 from bruit.algorithms.home import TaskDoor
 from bruit.algorithms.walk_sgd import State
 from bruit.arrays import Array
@@ -126,7 +127,7 @@ def forwarded(graph: Graph, task: Logistic, z: float, rate: float, cap: int, ste
         path = algorithm.schedule.path(graph, steps, dice)
         path = path[contributions(path, none.copy(), none - 2**40, cap, 1)[0]]
         start = State(np.zeros((graph.n, task.dim)), none.copy(), none - 2**40)
-        state = algorithm.fused_walk(start, path, TaskDoor(task, noise, dice, Ledger(graph.n)))
+        state = algorithm.fused_walk(start, path, TaskDoor(task, noise, dice, Ledger(graph.n)), Stops())
         found.append(state.token[path[-1]])
     return np.array(found)
 

@@ -168,12 +168,11 @@ class RenyiProfile(Profile):
     def epsilon(self, delta: float) -> float:
         if asks_pure(delta):
             return self.pure()
-        known = [(order, self.curve(order)) for order in self.orders]
-        return 0.0 if min(value for _, value in known) == 0 else min(rdp_to_epsilon(*one, delta) for one in known)
+        return min(rdp_to_epsilon(order, self.curve(order), delta) for order in self.orders)
 
     def pure(self) -> float:
-        """A divergence of 0 says that nothing is learned; any other curve says nothing at delta = 0."""
-        return math.inf if min(self.curve(order) for order in self.orders) > 0 else 0.0
+        """A bound on divergences says nothing at delta = 0, and one of 0 may be a rounded one."""
+        return math.inf
 
     def divergence(self, order: float) -> float:
         """Of any order: the divergence grows with the order, so the next known one is a bound."""

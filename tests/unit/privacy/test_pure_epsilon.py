@@ -36,7 +36,7 @@ PURE: list[tuple[Profile, float]] = [
     (GaussianProfile(1e-3), math.inf),
     (MixtureProfile(np.array([0.0, 1.0]), np.array([1.0, 0.0])), 0.0),
     (MixtureProfile(np.array([0.0, 1.0]), np.array([0.9, 0.1])), math.inf),
-    (RenyiProfile(lambda order: 0.0), 0.0),
+    (RenyiProfile(lambda order: 0.0), math.inf),
     (RenyiProfile(lambda order: order / 100), math.inf),
     (StatementProfile(1.5, 0.0), 1.5),
     (StatementProfile(1.5, 1e-12), math.inf),
