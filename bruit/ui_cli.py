@@ -38,6 +38,7 @@ def listen(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(address)
+        made.listen(128)  # whoever opens the address at once waits, and is not refused
     except OSError as error:
         made.close()
         raise ConfigError(f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port (0 takes a"

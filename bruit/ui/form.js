@@ -185,10 +185,10 @@ export async function makeForm(started, taken) {
   const example = byId("example");
   example.replaceChildren(...Object.keys(schema.examples).map((name) => element("option", { value: name }, name)),
     element("option", { value: "" }, "an empty form"));
-  const load = () => {
+  const load = async () => {
     byId("experiment").value = schema.examples[example.value] || "";
     fresh(taken());
-    if (!example.value) { byId("change").open = true; fill({ privacy: {} }); write(); tellProblems([]); } else check(true);
+    if (!example.value) { byId("change").open = true; fill({ privacy: {} }); write(); tellProblems([]); } else await check(true);
   };
   example.addEventListener("change", load);
   noisy.addEventListener("change", () => { showNoise(); write(); });
@@ -205,5 +205,5 @@ export async function makeForm(started, taken) {
       byId("wrong").focus();
     }
   });
-  load();
+  await load(); // what is told after this is not overwritten by it
 }

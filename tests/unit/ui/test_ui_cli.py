@@ -102,3 +102,9 @@ def test_wrong_folder_site_or_token(tmp_path, served):
         call(str(tmp_path), "--site", str(tmp_path / "site.toml"))
     with pytest.raises(ConfigError, match="can be guessed"):
         call(str(tmp_path), "--token", "short")
+
+
+def test_the_address_can_be_opened_as_soon_as_it_is_printed():
+    """It was bound and not yet listened to: a browser that was quick was refused."""
+    with ui_cli.listen("127.0.0.1", 0) as made, socket.create_connection(made.getsockname(), timeout=5):
+        pass
