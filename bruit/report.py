@@ -50,7 +50,8 @@ def verdict_lines(run: Run) -> list[str]:
 def advice(run: Run) -> list[str]:
     """What makes together better, for a run that was worse than staying alone."""
     if run.privacy is None:
-        return ["more steps, or another rate (there is no noise in the way)"]
+        knob = next((name for name in ("rate", "coupling", "gamma") if name in run.algorithm.describe()), "algorithm")
+        return [f"more steps, or another {knob} (there is no noise in the way)"]
     dim, records = run.task.get("dim"), run.task.get("records_per_peer")
     found = [f"more peers (noise averages out over them, and {run.n} are few)",
              "a larger epsilon (less noise: privacy.epsilon, or a smaller privacy.sigma)"]  # fmt: skip

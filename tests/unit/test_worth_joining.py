@@ -4,6 +4,9 @@ import math
 
 import pytest
 
+import bruit as br
+from bruit.report import advice
+from bruit.testing import small_task
 from bruit.verdict import verdict
 
 
@@ -25,3 +28,13 @@ def test_a_model_that_is_no_number_is_worse():
 def test_nothing_is_said_where_nobody_knows():
     assert verdict("accuracy", 0.9, {}) is None
     assert verdict("contraction", 0.9, {"alone": 0.5}) is None
+
+
+def test_advice_names_what_there_is_to_change():
+    """A personalized model has no rate, and whoever gossips on a butterfly needs no advice to do so."""
+    knobs = {br.Personalized(): "another coupling", br.GossipSGD(): "another rate", br.Averaging(): "another algorithm"}
+    for algorithm, knob in knobs.items():
+        assert knob in advice(br.run(algorithm, "ring:6", small_task(6), steps=2))[0]
+    for graph, offered in (("butterfly:8", False), ("ring:8", True)):
+        noisy = br.run(br.Averaging(), graph, small_task(8), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2)
+        assert ("a butterfly of exchanges" in noisy.epsilon(of=1, seen_by=0).why()) is offered

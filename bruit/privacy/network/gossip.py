@@ -84,8 +84,9 @@ class ExactGossip(Theorem):
         return not self.accelerated and agreed(facts, 0, facts.steps)
 
     def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
-        return ("fresh noise on every message (renoised), which makes the loss fall with distance",
-                "a butterfly of exchanges, in which a pair loses 1/2^b of a unit (butterfly-muffliato)",
+        other = () if facts.fixed_graph() is None else (
+            "a butterfly of exchanges, in which a pair loses 1/2^b of a unit (butterfly-muffliato)",)  # fmt: skip
+        return ("fresh noise on every message (renoised), which makes the loss fall with distance", *other,
                 "fewer rounds, while the loss is still below one unit")  # fmt: skip
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
