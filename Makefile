@@ -4,10 +4,11 @@ VENV := .venv
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 BIN := $(VENV)/bin
+CODE := bruit papers tests docs benchmarks
 export PYTHONDONTWRITEBYTECODE :=
 # compiled files are kept: tests start hundreds of processes
 
-.PHONY: run test fast lint bench browser clean
+.PHONY: run test fast lint format bench browser clean
 
 # pip names some fifty packages; of these the ones bruit asks for are told, and errors as they are.
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable
@@ -25,7 +26,7 @@ $(VENV)/dev: pyproject.toml
 	@$(INSTALL) '.[dev]' | $(TOLD) && touch $@
 
 run: $(VENV)/run
-	@$(BIN)/bruit run breast-cancer
+	@$(BIN)/bruit run ten-clinics
 	@command -v bruit >/dev/null || printf '\nto call it by its name in this shell:\n  . $(BIN)/activate\n'
 
 # A browser for the tests of the pages; without one, and without the right to install it, they are skipped and say so.
@@ -34,16 +35,24 @@ browser:
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || echo "no chromium: browser tests are skipped"
 
 test: $(VENV)/dev browser lint
+	$(BIN)/python -m tests.warm
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --ignore tests/e2e
-	$(BIN)/python -m pytest -m slow tests/e2e
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow tests/e2e
 
 fast: $(VENV)/dev lint
+	$(BIN)/python -m tests.warm
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 lint: $(VENV)/dev
-	$(BIN)/ruff check bruit tests docs benchmarks
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.speed

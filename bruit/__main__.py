@@ -1,5 +1,5 @@
 """`python -m bruit` is the command `bruit`."""
 
-from bruit.cli import main
+from bruit.commands.cli import main
 
 main()

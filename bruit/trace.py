@@ -1,7 +1,7 @@
 """Trace: what happened in a run, without meaning; View: the part of it an observer sees.
 
-Meetings in order, faults, and, for watched observers only, the payloads they received. A trace that can be
-regenerated from its schedule and seed needs no columns on disk.
+Meetings in order, faults, and, for watched observers only, the payloads they received. A trace that
+can be regenerated from its schedule and seed needs no columns on disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from bruit.notebook_table import html_table
 
 
 class Meetings(NamedTuple):
-    """What happened in order of time: `a` called `b` (pairs), handed the token to `b` (walk), or woke (b = a)."""
+    """What happened in order of time: `a` called `b` (pairs), handed the token to `b` (walk), or
+    woke (b = a)."""
 
     time: Array  # (events,)
     a: Ints  # (events,)
@@ -40,7 +41,8 @@ class Meetings(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """Links that were down, per round, in both directions (a < b); a peer that is away has all its links down."""
+    """Links that were down, per round, in both directions (a < b); a peer that is away has all its
+    links down."""
 
     round: Ints  # (faults,)
     a: Ints
@@ -64,7 +66,7 @@ class Received(NamedTuple):
     row: Any
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Trace:
     """The story of a run; `received` holds payloads of watched peers only."""
 
@@ -74,7 +76,9 @@ class Trace:
     faults: Faults = field(default_factory=Faults.none)
     watched: frozenset[int] = frozenset()
     received: list[Received] = field(default_factory=list, repr=False)
-    reads: list[dict[int, int]] = field(default_factory=list)  # per wake: which message of each neighbor was read
+    reads: list[dict[int, int]] = field(
+        default_factory=list
+    )  # per wake: which message of each neighbor was read
     messages: int = 0
     refusals: int = 0
     retransmissions: int = 0
@@ -89,19 +93,31 @@ class Trace:
                 f" run again with watch={sorted(observers)}"
             )
         seen = [message for message in self.received if message.receiver in observers]
-        return View(observers, seen, [message for message in seen if message.sender not in observers])
+        return View(
+            observers, seen, [message for message in seen if message.sender not in observers]
+        )
 
     def columns(self) -> dict[str, Any]:
         """The trace as plain arrays, for a file; `trace_from` reads them back."""
-        versions = [(event, peer, number) for event, read in enumerate(self.reads) for peer, number in read.items()]
+        versions = [
+            (event, peer, number)
+            for event, read in enumerate(self.reads)
+            for peer, number in read.items()
+        ]
         heard = [(message.clock, message.sender, message.receiver) for message in self.received]
         return {
-            "time": self.meetings.time, "a": self.meetings.a, "b": self.meetings.b,
-            "round": self.faults.round, "dead_a": self.faults.a, "dead_b": self.faults.b,
-            "reads": np.array(versions, np.int64).reshape(-1, 3), "wakes": np.int64(len(self.reads)),
-            "watched": np.array(sorted(self.watched), np.int64), "heard": np.array(heard, np.int64).reshape(-1, 3),
+            "time": self.meetings.time,
+            "a": self.meetings.a,
+            "b": self.meetings.b,
+            "round": self.faults.round,
+            "dead_a": self.faults.a,
+            "dead_b": self.faults.b,
+            "reads": np.array(versions, np.int64).reshape(-1, 3),
+            "wakes": np.int64(len(self.reads)),
+            "watched": np.array(sorted(self.watched), np.int64),
+            "heard": np.array(heard, np.int64).reshape(-1, 3),
             **_payloads([message.row for message in self.received]),
-        }  # fmt: skip
+        }
 
 
 PAYLOAD, FIELD = "payload", "payload."
@@ -113,32 +129,51 @@ def _payloads(rows: list[Any]) -> dict[str, Any]:
         return {}
     if isinstance(rows[0], np.ndarray):
         return {PAYLOAD: np.concatenate(rows)}
-    return {FIELD + name: np.concatenate([getattr(row, name) for row in rows]) for name in rows[0]._fields}
+    return {
+        FIELD + name: np.concatenate([getattr(row, name) for row in rows])
+        for name in rows[0]._fields
+    }
 
 
-def trace_from(columns: Mapping[str, Any], peers: int, steps: int, counts: Mapping[str, int]) -> Trace:
-    """The trace that `Trace.columns` wrote; `counts` are its messages, refusals, retransmissions, misses and bytes."""
+def trace_from(
+    columns: Mapping[str, Any], peers: int, steps: int, counts: Mapping[str, int]
+) -> Trace:
+    """The trace that `Trace.columns` wrote; `counts` are its messages, refusals, retransmissions,
+    misses and bytes."""
     reads: list[dict[int, int]] = [{} for _ in range(int(columns["wakes"]))]
     for event, peer, number in columns["reads"].tolist():
         reads[event][peer] = number
-    names = [name[len(FIELD):] for name in columns if name.startswith(FIELD)]
+    names = [name[len(FIELD) :] for name in columns if name.startswith(FIELD)]
     record = namedtuple("Row", names) if names else None
     received = []
     for k, (clock, sender, receiver) in enumerate(columns["heard"].tolist()):
         one = slice(k, k + 1)
-        row = columns[PAYLOAD][one] if record is None else record(*(columns[FIELD + name][one] for name in names))
+        row = (
+            columns[PAYLOAD][one]
+            if record is None
+            else record(*(columns[FIELD + name][one] for name in names))
+        )
         received.append(Received(clock, sender, receiver, row))
     return Trace(
-        peers, steps, Meetings(columns["time"], columns["a"], columns["b"]),
-        Faults(columns["round"], columns["dead_a"], columns["dead_b"]), frozenset(columns["watched"].tolist()),
-        received, reads, counts["messages"], counts["refusals"], counts["retransmissions"],
-        counts["missed"], counts.get("bytes", 0),
-    )  # fmt: skip
+        peers=peers,
+        steps=steps,
+        meetings=Meetings(columns["time"], columns["a"], columns["b"]),
+        faults=Faults(columns["round"], columns["dead_a"], columns["dead_b"]),
+        watched=frozenset(columns["watched"].tolist()),
+        received=received,
+        reads=reads,
+        messages=counts["messages"],
+        refusals=counts["refusals"],
+        retransmissions=counts["retransmissions"],
+        missed=counts["missed"],
+        bytes=counts.get("bytes", 0),
+    )
 
 
 @dataclass(frozen=True)
 class View:
-    """What a peer or a coalition sees: every message it received, and those that came from outside of it."""
+    """What a peer or a coalition sees: every message it received, and those that came from outside
+    of it."""
 
     observers: frozenset[int]
     messages: list[Received]
@@ -147,5 +182,11 @@ class View:
     def _repr_html_(self) -> str:
         who = ", ".join(map(str, sorted(self.observers)))
         senders = len({message.sender for message in self.foreign})
-        return html_table(f"View of peers {who}", [("messages received", len(self.messages)),
-                                                   ("from outside", len(self.foreign)), ("senders outside", senders)])
+        return html_table(
+            f"View of peers {who}",
+            [
+                ("messages received", len(self.messages)),
+                ("from outside", len(self.foreign)),
+                ("senders outside", senders),
+            ],
+        )

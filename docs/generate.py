@@ -1,8 +1,8 @@
 """Writes the reference from docstrings and catalogs: `python -m docs.generate`.
 
-Prose that no docstring holds lies in reference/algorithms/notes/NAME.md (one section for each heading that needs it)
-and in bruit/keys.toml (one sentence for each key of an experiment file, which the pages show too). A test compares the
-committed pages with what is written here.
+Prose that no docstring holds lies in reference/algorithms/notes/NAME.md (one section for each
+heading that needs it) and in bruit/runs/keys.toml (one sentence for each key of an experiment file,
+which the pages show too). A test compares the committed pages with what is written here.
 """
 
 from __future__ import annotations
@@ -19,25 +19,36 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel
 
-from bruit import cli, config
 from bruit.algorithms.algorithm import Algorithm, catalog
-from bruit.algorithms.muffliato import presets
-from bruit.algorithms.schedules import Rounds
+from bruit.algorithms.gossip.muffliato import presets
+from bruit.commands import cli
+from bruit.commands.listing import listing
 from bruit.graphs.names import families
 from bruit.graphs.names import graph as named_graph
-from bruit.listing import listing
+from bruit.mechanisms.mechanism import of_files
+from bruit.runs import file as config
+from bruit.runs.build import FROM_TASK
+from bruit.tasks.kinds.kind import kinds
 from docs import theorems
 
 FOLDER = Path(__file__).parent / "reference"
 HEADINGS = ("What it does", "Who sees what", "Guarantee", "When not to use it", "Example", "Paper")
 HEADER = "<!-- Written by `python -m docs.generate`; edit the docstring or the notes instead. -->\n"
-EXAMPLES = {"randomized-muffliato": "ring:6", "butterfly-muffliato": "butterfly:8", "muffliato": "ring:6"}
+EXAMPLES = {
+    "randomized-muffliato": "ring:6",
+    "butterfly-muffliato": "butterfly:8",
+    "muffliato": "ring:6",
+}
 
 
 def pages() -> dict[Path, str]:
     """Every page of the reference and its text."""
-    found = {FOLDER / "command-line.md": command_line(), FOLDER / "graphs.md": graphs_page(),
-             FOLDER / "experiment-file.md": experiment_file(), FOLDER / "theorems.md": theorems_page()}  # fmt: skip
+    found = {
+        FOLDER / "command-line.md": command_line(),
+        FOLDER / "graphs.md": graphs_page(),
+        FOLDER / "experiment-file.md": experiment_file(),
+        FOLDER / "theorems.md": theorems_page(),
+    }
     for name, text in algorithm_pages().items():
         found[FOLDER / "algorithms" / f"{name}.md"] = text
     return found
@@ -45,14 +56,23 @@ def pages() -> dict[Path, str]:
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+    return (
+        "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+        )
+        + "\n"
+    )
 
 
 def flowed(text: str) -> str:
     """Paragraphs on one line each; indented formulas stay as they are."""
     parts = re.split(r"\n\s*\n", text.strip("\n"))
-    shown = [f"```text\n{inspect.cleandoc(part)}\n```" if part.startswith("    ") else " ".join(part.split())
-             for part in parts]  # fmt: skip
+    shown = [
+        f"```text\n{inspect.cleandoc(part)}\n```"
+        if part.startswith("    ")
+        else " ".join(part.split())
+        for part in parts
+    ]
     return "\n\n".join(shown)
 
 
@@ -64,7 +84,10 @@ def algorithm_pages() -> dict[str, str]:
     pages = {name: algorithm_page(name, thing) for name, thing in known.items()}
     rows = [(f"[{name}]({name}.md)", text) for name, text in listing("algorithms").items()]
     intro = "Every page has the same six headings. `bruit list algorithms` prints this list.\n"
-    return {**pages, "index": f"{HEADER}\n# Algorithms\n\n{intro}\n" + table(("name", "what it is"), rows)}
+    return {
+        **pages,
+        "index": f"{HEADER}\n# Algorithms\n\n{intro}\n" + table(("name", "what it is"), rows),
+    }
 
 
 def algorithm_page(name: str, thing: Any) -> str:
@@ -73,7 +96,9 @@ def algorithm_page(name: str, thing: Any) -> str:
     for heading in HEADINGS:
         said = [part for part in (derived(heading, name, thing), notes.get(heading, "")) if part]
         if not said:
-            raise ValueError(f"notes/{name}.md must have a section '## {heading}': no docstring says it")
+            raise ValueError(
+                f"notes/{name}.md must have a section '## {heading}': no docstring says it"
+            )
         body += f"\n## {heading}\n\n" + "\n\n".join(said) + "\n"
     return f"{HEADER}\n# {name}\n{body}"
 
@@ -96,7 +121,9 @@ def derived(heading: str, name: str, thing: Any) -> str:
     says = sentences(thing)
     if heading == "What it does":
         learns = f"Learns: {says['Learns']}" if "Learns" in says else ""
-        return "\n\n".join(part for part in (flowed(says["about"]), parameters(thing), learns) if part)
+        return "\n\n".join(
+            part for part in (flowed(says["about"]), parameters(thing), learns) if part
+        )
     if heading == "Who sees what":
         return f"Shows: {says['Shows']}" if "Shows" in says else ""
     if heading == "Guarantee":
@@ -107,9 +134,10 @@ def derived(heading: str, name: str, thing: Any) -> str:
 
 
 def sentences(thing: Any) -> dict[str, str]:
-    """A module docstring of the form '... Learns: ... Shows: ... Spec: ...' in its parts; a preset's own first."""
+    """A module docstring of the form '... Learns: ... Shows: ... Spec: ...' in its parts; a
+    preset's own first."""
     module = inspect.getdoc(inspect.getmodule(thing)) or ""
-    about, *rest = re.split(r"\b(Learns|Shows|Spec|Paper): ", module)
+    about, *rest = re.split(r"\b(Learns|Shows|Spec|Paper):\s", module)
     found = {key: " ".join(text.split()) for key, text in zip(rest[::2], rest[1::2], strict=True)}
     own = inspect.getdoc(thing) or ""
     return {"about": own if inspect.isfunction(thing) else about.rstrip(), **found}
@@ -118,8 +146,11 @@ def sentences(thing: Any) -> dict[str, str]:
 def parameters(thing: Any) -> str:
     """The parameters and their defaults."""
     if inspect.isfunction(thing):
-        fields = [(key, part.default, part.annotation) for key, part in inspect.signature(thing).parameters.items()
-                  if part.default is not inspect.Parameter.empty]  # fmt: skip
+        fields = [
+            (key, part.default, part.annotation)
+            for key, part in inspect.signature(thing).parameters.items()
+            if part.default is not inspect.Parameter.empty
+        ]
     else:
         fields = [(field.name, field.default, field.type) for field in dataclasses.fields(thing)]
     if not fields:
@@ -135,10 +166,15 @@ def type_name(kind: Any) -> str:
 def guarantees(name: str, thing: Any) -> str:
     """The theorems of the algorithm (of a preset: of the algorithm it chooses)."""
     algorithm: Algorithm[Any]
-    algorithm = thing(named_graph(EXAMPLES[name]), 1.0).algorithm if inspect.isfunction(thing) else thing()
-    rows = [(theorem.title, f"`{theorem.spec}`", theorems.status_of(theorem)) for theorem in algorithm.guarantees()]
+    algorithm = (
+        thing(named_graph(EXAMPLES[name]), 1.0).algorithm if inspect.isfunction(thing) else thing()
+    )
+    rows = [
+        (theorem.title, f"`{theorem.spec}`", theorems.status_of(theorem))
+        for theorem in algorithm.guarantees()
+    ]
     rows.append(("local DP, when nothing above holds", "`gossip:DP-8`", "proven"))
-    unit = "rounds" if isinstance(algorithm.schedule, Rounds) else algorithm.schedule.unit
+    unit = algorithm.schedule.unit
     return table(("theorem", "spec", "status"), rows) + f"\nIts `steps` count {unit}."
 
 
@@ -155,8 +191,10 @@ def command_line() -> str:
         if command.callback is not None:
             text += command_section(command.name or command.callback.__name__, command.callback)
     for group in cli.app.registered_groups:
-        for command in group.typer_instance.registered_commands if group.typer_instance is not None else ():
-            if command.callback is not None:
+        for command in (
+            group.typer_instance.registered_commands if group.typer_instance is not None else ()
+        ):
+            if command.callback is not None and not command.hidden:
                 text += command_section(f"{group.name} {command.name}", command.callback)
     return text
 
@@ -169,10 +207,15 @@ def command_section(name: str, call: Callable[..., Any]) -> str:
         kind, about_option = typing.get_args(hints[key])[:2]
         is_option = type(about_option).__name__ == "OptionInfo"
         shown = option_name(key, about_option) if is_option else key.upper()
-        default = "" if part.default in (None, False, [], inspect.Parameter.empty) else f"`{part.default}`"
+        default = (
+            ""
+            if part.default in (None, False, [], inspect.Parameter.empty)
+            else f"`{part.default}`"
+        )
         rows.append((f"`{shown}`", value_name(kind), default, str(about_option.help or "")))
     options = table(("argument", "value", "default", "meaning"), rows)
-    return f"\n## bruit {name}\n\n{' '.join(about.split())}\n\nExample: `{example}`\n\n{options}"
+    said, shown = (" ".join(text.split()) for text in (about, example))
+    return f"\n## bruit {name}\n\n{said}\n\nExample: `{shown}`\n\n{options}"
 
 
 def option_name(key: str, about: Any) -> str:
@@ -219,10 +262,16 @@ not repeated), `ideal` (for real numbers only), `published` (printed somewhere, 
 """
     known = theorems.modules()
     for part, title in theorems.PARTS.items():
-        rows = [(f"`{m.name}`", m.title, f"`{m.spec.replace('`', '')}`", ", ".join(m.statuses))
-                for m in known if m.part == part and not m.printed]  # fmt: skip
+        rows = [
+            (f"`{m.name}`", m.title, f"`{m.spec.replace('`', '')}`", ", ".join(m.statuses))
+            for m in known
+            if m.part == part and not m.printed
+        ]
+        if not rows:
+            continue
         shown = table(("file", "what it says", "spec", "status"), rows)
-        text += f"\n## {title}\n\nIn `bruit/privacy/{part}/`:\n\n{shown}"
+        place = theorems.folder(part).relative_to(FOLDER.parent.parent).as_posix()
+        text += f"\n## {title}\n\nIn `{place}/`:\n\n{shown}"
     text += "\n## Printed formulas, and what refutes them\n\nKept to reproduce and to compare, never to promise.\n"
     for module in (m for m in known if m.printed):
         text += f"\n### {module.name}\n\n{linked(flowed(module.about))}\n"
@@ -233,11 +282,13 @@ not repeated), `ideal` (for real numbers only), `published` (printed somewhere, 
 
 
 def experiment_file() -> str:
-    said = tomllib.loads(files("bruit").joinpath("keys.toml").read_text(encoding="utf-8"))
+    said = tomllib.loads(files("bruit.runs").joinpath("keys.toml").read_text(encoding="utf-8"))
     text = f"{HEADER}\n# Experiment file\n\n{said['intro']}\n\n## Top of the file\n\n"
     text += keys_table(config.ExperimentFile, "", said)
     for section, model in sections().items():
-        text += f"\n## [{section}]\n\n{inspect.getdoc(model)}\n\n" + keys_table(model, section, said)
+        text += f"\n## [{section}]\n\n{inspect.getdoc(model)}\n\n" + keys_table(
+            model, section, said
+        )
     for what in ("tasks", "data", "mechanisms"):
         rows = [(f"`{name}`", line) for name, line in listing(what).items()]
         text += f"\n## Known {what}\n\n" + table(("name", "what it is"), rows)
@@ -245,8 +296,12 @@ def experiment_file() -> str:
 
 
 def sections() -> dict[str, type[BaseModel]]:
-    return {"task": config.TaskSection, "algorithm": config.AlgorithmSection, "privacy": config.PrivacySection,
-            "engine": config.EngineSection}  # fmt: skip
+    return {
+        "task": config.TaskSection,
+        "algorithm": config.AlgorithmSection,
+        "privacy": config.PrivacySection,
+        "engine": config.EngineSection,
+    }
 
 
 def keys_table(model: type[BaseModel], section: str, said: dict[str, Any]) -> str:
@@ -256,10 +311,35 @@ def keys_table(model: type[BaseModel], section: str, said: dict[str, Any]) -> st
             continue
         name = f"{section}.{key}" if section else key
         if name not in said["keys"]:
-            raise ValueError(f"bruit/keys.toml does not explain the key {name!r}")
-        default = "required" if field.is_required() else "" if field.default is None else f"`{field.default}`"
+            raise ValueError(f"bruit/runs/keys.toml does not explain the key {name!r}")
+        default = (
+            "required"
+            if field.is_required()
+            else ""
+            if field.default is None
+            else f"`{field.default}`"
+        )
         rows.append((f"`{key}`", default, said["keys"][name]))
+    if model is config.TaskSection:
+        own = [key for kind in kinds().values() for key in kind.own_keys]
+        rows += [(f"`{key}`", "", said["keys"][f"task.{key}"]) for key in own]
+    if model is config.PrivacySection:
+        rows += mechanism_rows(set(model.model_fields), said)
     return table(("key", "default", "meaning"), rows)
+
+
+def mechanism_rows(shown: set[str], said: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """The keys that only some mechanism reads."""
+    found = {}
+    for kind in of_files().values():
+        for field in dataclasses.fields(kind):
+            if field.name in (*kind.keys, *kind.sizes) and field.name not in shown:
+                found[field.name] = (
+                    f"`{field.name}`",
+                    "" if field.name in FROM_TASK else f"`{field.default}`",
+                    said["keys"][f"privacy.{field.name}"],
+                )
+    return list(found.values())
 
 
 def main() -> None:

@@ -1,15 +1,16 @@
-"""The pages of the documentation as programs: their blocks, what they print, and what they show of it.
+"""The pages of the documentation as programs: their blocks, what they print, and what they show of
+it.
 
     python -m docs.pages [PAGE ...]       run pages, and put the lines they print now in place of those they show
 
 Conventions of the pages:
 - the ```python blocks of a page share one namespace and one empty folder;
-- in ```sh blocks, lines that start with `bruit ` are run; other lines (make, git) are for people; a command must
-  succeed, or end as its comment `# exit code 1` says;
+- in ```sh blocks, lines that start with `bruit ` are run; other lines (make, git) are for people; a
+  command must succeed, or end as its comment `# exit code 1` says;
 - a ```toml block whose first line is `# name.toml` is written to that file;
-- a ```text block right after a python or sh block shows its output: every line must occur in it, in order, up to
-  blanks; a line `...` leaves something out.
-Numbers in the prose around a block are not touched: read what changed.
+- a ```text block right after a python or sh block shows its output: every line must occur in it, in
+  order, up to blanks; a line `...` leaves something out. Numbers in the prose around a block are
+  not touched: read what changed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from bruit import cli
+from bruit.commands import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
@@ -36,7 +37,9 @@ PAGES = sorted(
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     if "notes" not in path.relative_to(ROOT).parts  # included in generated pages, and run there
 )
-FENCE = re.compile(r"^```(?P<kind>[a-z]*)[ ]*(?P<mark>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^```(?P<kind>[a-z]*)[ ]*(?P<mark>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 WIDTH = 100
 
 
@@ -54,8 +57,15 @@ def blocks(text: str) -> list[Block]:
     found, end = [], 0
     for fence in FENCE.finditer(text):
         between = text[end : fence.start()].strip()
-        found.append(Block(fence["kind"], fence["mark"].strip(), fence["body"], text.count("\n", 0, fence.start()) + 1,
-                           len(between.splitlines())))  # fmt: skip
+        found.append(
+            Block(
+                fence["kind"],
+                fence["mark"].strip(),
+                fence["body"],
+                text.count("\n", 0, fence.start()) + 1,
+                len(between.splitlines()),
+            )
+        )
         end = fence.end()
     return found
 
@@ -65,7 +75,10 @@ def command(line: str) -> str:
     wanted = re.search(r"# exit code (\d+)", line)
     arguments = shlex.split(line, comments=True)[1:]
     shown = io.StringIO()
-    with contextlib.redirect_stdout(shown), unittest.mock.patch.object(sys, "argv", ["bruit", *arguments]):
+    with (
+        contextlib.redirect_stdout(shown),
+        unittest.mock.patch.object(sys, "argv", ["bruit", *arguments]),
+    ):
         code = cli.app(arguments, prog_name="bruit", standalone_mode=False)
     assert int(code or 0) == (int(wanted[1]) if wanted else 0), f"{line}: exit code {code}"
     return shown.getvalue()
@@ -155,14 +168,16 @@ def main(names: list[str]) -> None:
     cli.out.width = WIDTH
     for path in [Path(name).resolve() for name in names] or PAGES:
         text, folder = path.read_text(), os.getcwd()
-        notes = ROOT / "docs" / "reference" / "notes" / path.name  # what a generated page shows is written here
+        notes = path.parent / "notes" / path.name  # what a generated page shows is written here
         written = notes.read_text() if path.parent.name == "algorithms" and notes.is_file() else ""
         with tempfile.TemporaryDirectory() as empty:
             os.chdir(empty)
             try:
                 for block, output in outputs(path):
                     if shows(output, block) is not None:
-                        old, new = (f"```text\n{body}```" for body in (block.body, renewed(block, output)))
+                        old, new = (
+                            f"```text\n{body}```" for body in (block.body, renewed(block, output))
+                        )
                         text, written = text.replace(old, new, 1), written.replace(old, new, 1)
             except Exception as error:
                 print(f"{path.relative_to(ROOT)}: {type(error).__name__}: {error}")

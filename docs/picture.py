@@ -1,8 +1,8 @@
 """Draws images/loss-torus.svg from the accountant itself: `python -m docs.picture`.
 
-What peer 0 of a 16x16 torus could have learned about the others after 5 rounds of gossip averaging, by distance:
-the exact loss (gossip:MUF-2) beside the published formula (gossip:MUF-1), which is not a bound. One dot per peer; the
-lines join the worst peer of each distance.
+What peer 0 of a 16x16 torus could have learned about the others after 5 rounds of gossip averaging,
+by distance: the exact loss (gossip:MUF-2) beside the published formula (gossip:MUF-1), which is not
+a bound. One dot per peer; the lines join the worst peer of each distance.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.graphs import torus
-from bruit.privacy.network.krylov import leverage
-from bruit.privacy.network.published import published_pairwise
+from bruit.privacy.exact.krylov import leverage
+from bruit.privacy.theorems.published import published_pairwise
 
 PATH = Path(__file__).parent / "images" / "loss-torus.svg"
 SIDE, STEPS = 16, 5
@@ -82,8 +82,13 @@ def series(kind: str, loss: Array) -> list[str]:
     far, parts = distances(), []
     for distance in range(1, STEPS + 1):
         for value in np.unique(np.round(np.log10(loss[far == distance]), 6)):
-            parts.append(f'<circle class="dot-{kind}" cx="{across(distance):.1f}" cy="{height(10**value):.1f}" r="4"/>')
-    points = " ".join(f"{across(i + 1):.1f},{height(value):.1f}" for i, value in enumerate(worst(loss)))
+            parts.append(
+                f'<circle class="dot-{kind}" cx="{across(distance):.1f}" '
+                f'cy="{height(10**value):.1f}" r="4"/>'
+            )
+    points = " ".join(
+        f"{across(i + 1):.1f},{height(value):.1f}" for i, value in enumerate(worst(loss))
+    )
     return [*parts, f'<polyline class="{kind}" points="{points}"/>']
 
 
@@ -91,12 +96,18 @@ def axes() -> list[str]:
     parts = []
     for power in range(0, -5, -1):
         y = height(10.0**power)
-        parts += [line("unit" if power == 0 else "grid", LEFT, y, RIGHT, y),
-                  label(LEFT - 10, y + 4, ("1", "0.1", "0.01", "0.001", "0.0001")[-power], anchor="end")]  # fmt: skip
+        parts += [
+            line("unit" if power == 0 else "grid", LEFT, y, RIGHT, y),
+            label(LEFT - 10, y + 4, ("1", "0.1", "0.01", "0.001", "0.0001")[-power], anchor="end"),
+        ]
     parts += [label(across(i), BOTTOM + 20, str(i), anchor="middle") for i in range(1, STEPS + 1)]
     middle = (LEFT + RIGHT) / 2
     below = "distance between the two peers, in links (dots: every peer, lines: the worst)"
-    return [*parts, label(middle, BOTTOM + 42, below, anchor="middle"), label(RIGHT + 12, height(1.0) + 4, "local DP")]
+    return [
+        *parts,
+        label(middle, BOTTOM + 42, below, anchor="middle"),
+        label(RIGHT + 12, height(1.0) + 4, "local DP"),
+    ]
 
 
 def draw() -> str:
@@ -111,17 +122,22 @@ def draw() -> str:
         '<rect class="card" x="0.5" y="0.5" width="699" height="403" rx="8"/>',
         label(28, 34, "What one peer learns about another, by distance", "title"),
         label(28, 56, about),
-        *axes(), *series("published", published), *series("exact", exact),
+        *axes(),
+        *series("published", published),
+        *series("exact", exact),
         f'<path class="gap" d="{gap}"/>',
         label(x + 14, (above + below) / 2 - 4, f"{top / low:.0f} times", "say-gap"),
         label(x + 14, (above + below) / 2 + 13, "too small", "say-gap"),
         label(x + 14, above + 4, "exact loss", "say-exact"),
         label(x + 14, below + 4, "published formula", "say-published"),
-    ]  # fmt: skip
+    ]
     body = "\n".join(parts)
     told = f"Exact loss {top:.2g} against published {low:.2g} at distance {STEPS}."
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 404" width="700" height="404" role="img">\n'
-            f"<title>{told}</title>\n<style>{STYLE}</style>\n{body}\n</svg>\n")  # fmt: skip
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 404" width="700" height="404" '
+        f'role="img">\n'
+        f"<title>{told}</title>\n<style>{STYLE}</style>\n{body}\n</svg>\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Takes the images of report, live page and what-if from the pages themselves: `python -m docs.screenshots`.
+"""Takes the images of report, live page and what-if from the pages themselves: `python -m
+docs.screenshots`.
 
-Needs the extra `ui`, Playwright and a Chromium: the one on the path, or the one that BRUIT_CHROMIUM names.
+Needs the extra `ui`, Playwright and a Chromium: the one on the path, or the one that BRUIT_CHROMIUM
+names.
 """
 
 from __future__ import annotations
@@ -52,7 +54,11 @@ def live(page: Any, address: str) -> None:
     page.fill("#name", "clinics")
     page.click("#start")
     page.wait_for_url("**/runs/clinics")
-    until(page, "document.getElementById('leaks').children.length && document.getElementById('progress').value >= 4")
+    until(
+        page,
+        "document.getElementById('leaks').children.length && "
+        "document.getElementById('progress').value >= 4",
+    )
     page.locator("#views").scroll_into_view_if_needed()
     time.sleep(0.1)  # messages are under way
     page.screenshot(path=FOLDER / "live-page.png")
@@ -64,7 +70,9 @@ def what_if(page: Any, address: str) -> None:
     page.select_option("#family", "geometric")
     page.focus("#colluders")
     page.keyboard.press("ArrowRight")
-    until(page, "document.getElementById('sentence').textContent.includes('these 2 peers together')")
+    until(
+        page, "document.getElementById('sentence').textContent.includes('these 2 peers together')"
+    )
     page.locator("#colluders").blur()
     time.sleep(0.5)
     page.screenshot(path=FOLDER / "what-if.png")
@@ -73,8 +81,13 @@ def what_if(page: Any, address: str) -> None:
 def report(page: Any, folder: str) -> None:
     """The top of a report."""
     run, written = Path(folder) / "first.run", Path(folder) / "report.html"
-    for words in (["run", "breast-cancer", "--quiet", "--out", str(run)], ["show", str(run), "--html", str(written)]):
-        subprocess.run([sys.executable, "-m", "bruit", *words], check=True, stdout=subprocess.DEVNULL)
+    for words in (
+        ["run", "breast-cancer", "--quiet", "--out", str(run)],
+        ["show", str(run), "--html", str(written)],
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "bruit", *words], check=True, stdout=subprocess.DEVNULL
+        )
     page.goto(written.as_uri())
     page.screenshot(path=FOLDER / "report.png")
 
@@ -84,12 +97,17 @@ def main() -> None:
 
     chromium = os.environ.get("BRUIT_CHROMIUM") or shutil.which("chromium")
     with tempfile.TemporaryDirectory() as runs, sync_playwright() as started:
-        server = subprocess.Popen([sys.executable, "-m", "bruit", "ui", runs, "--port", "0"], stdout=subprocess.PIPE,
-                                  text=True)  # fmt: skip
+        server = subprocess.Popen(
+            [sys.executable, "-m", "bruit", "ui", runs, "--port", "0"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
             address = server.stdout.readline().strip() if server.stdout is not None else ""
             browser = started.chromium.launch(executable_path=chromium, args=FLAGS)
-            page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+            page = browser.new_page(
+                viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"
+            )
             live(page, address)
             what_if(page, address)
             with tempfile.TemporaryDirectory() as folder:

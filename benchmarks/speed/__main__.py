@@ -1,4 +1,5 @@
-"""All questions of speed, one after the other: `python -m benchmarks.speed [--quick] [--json]`.
+"""All questions of speed, one after the other: `python -m benchmarks.speed [--quick] [--json]
+[walk gopa ...]`.
 
 Each runs in its own process, so that one question's memory and caches do not color the next.
 """
@@ -7,28 +8,37 @@ import json
 import subprocess
 import sys
 
-QUESTIONS = (
-    "cold_start", "gossip_sgd", "averaging", "chebyshev", "meetings", "walk", "noise", "one_source", "exact_loss",
-    "peers", "reconstruction", "renoised", "walk_noise", "walk_pairs", "admm", "audit", "local_dp", "gopa",
-    "gosta", "two_party", "report", "ui", "personal", "proven", "reasons",
-)  # fmt: skip
+import benchmarks.speed
+from benchmarks.questions import questions
 
 
 def ask(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Runs one question to its end."""
-    done = subprocess.run([sys.executable, "-m", f"benchmarks.speed.{name}", *options], capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.speed.{name}", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr}")
     return done
 
 
 def run() -> None:
+    known = questions(benchmarks.speed)
+    unknown = [word for word in sys.argv[1:] if word not in (*known, "--quick", "--json")]
+    if unknown:
+        raise SystemExit(
+            f"unknown word {unknown[0]!r}; there are --quick, --json and {', '.join(known)}"
+        )
+    chosen = [name for name in known if name in sys.argv] or known
     quick = [option for option in sys.argv[1:] if option == "--quick"]
     if "--json" in sys.argv:
-        print(json.dumps({name: json.loads(ask(name, "--json", *quick).stdout) for name in QUESTIONS}, indent=1))
+        answers = {name: json.loads(ask(name, "--json", *quick).stdout) for name in chosen}
+        print(json.dumps(answers, indent=1))
         return
-    for name in QUESTIONS:
+    for name in chosen:
         print(ask(name, *quick).stdout, flush=True)
 
 

@@ -1,4 +1,5 @@
-"""G5: twenty Chebyshev steps on many peers, by the fused path, against scipy in single and double precision."""
+"""G5: twenty Chebyshev steps on many peers, by the fused path, against scipy in single and double
+precision."""
 
 from __future__ import annotations
 
@@ -7,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import Answer, Goal, interleaved, main
-from bruit.algorithms.chebyshev import Chebyshev, Public, State
-from bruit.algorithms.exchange import exchange_of
+from bruit.algorithms.course import Course
+from bruit.algorithms.gossip.chebyshev import Chebyshev, Public, State
+from bruit.algorithms.gossip.exchange import exchange_of
+from bruit.algorithms.task_door import TaskDoor
 from bruit.graphs import Graph, erdos_renyi, torus
+from bruit.privacy.ledger import Ledger
+from bruit.randomness import Replay
+from bruit.tasks import Mean
 
 STEPS, GAMMA = 20, 1.3
 
@@ -26,17 +32,19 @@ def compare(answer: Answer, graph: Graph, d: int, repeats: int) -> float:
     """Adds the rows of one case; the ratio of scipy in single precision to the fused path."""
     x = np.random.default_rng(0).normal(size=(graph.n, d))
     single, narrow = graph.weights.astype(np.float32), x.astype(np.float32)
-    public = Public(0.0, GAMMA, exchange_of(graph, STEPS))
+    public, dice = Public(0.0, GAMMA, exchange_of(graph, STEPS)), Replay(0)
+    door = TaskDoor(task=Mean(x), mechanism=None, dice=dice, ledger=Ledger(peers=graph.n))
+    course = Course(graph=graph, steps=STEPS, public=public, door=door, dice=dice)
     seconds = interleaved(
         {
             "scipy, double": lambda: scipy_steps(graph.weights, x, GAMMA),
             "scipy, single": lambda: scipy_steps(single, narrow, np.float32(GAMMA)),
-            "fused": lambda: Chebyshev().fused_rounds(State(x, x, x), graph, STEPS, public),
+            "fused": lambda: Chebyshev().fused(State(x, x, x), course),
         },
         repeats,
     )
     exact = scipy_steps(graph.weights, x, GAMMA)
-    fused = Chebyshev().fused_rounds(State(x, x, x), graph, STEPS, public).value
+    fused = Chebyshev().fused(State(x, x, x), course)[0].value
     for name, found in seconds.items():
         answer.add(f"{graph.name}, d = {d}: {name}", found, "CPU s")
     error = np.abs(fused - exact).max() / np.abs(exact).max()
@@ -50,7 +58,9 @@ def measure(quick: bool = False) -> Answer:
     side = 100 if quick else 316
     for graph in (erdos_renyi(size, c=1, seed=1), torus(side, side)):
         ratio = compare(answer, graph, 64, 5)
-        answer.goals.append(Goal(f"{graph.name}, d = 64: times faster than scipy float32", ratio, 3, at_least=True))
+        answer.goals.append(
+            Goal(f"{graph.name}, d = 64: times faster than scipy float32", ratio, 3, at_least=True)
+        )
     return answer
 
 

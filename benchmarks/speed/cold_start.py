@@ -39,7 +39,9 @@ def measure(quick: bool = False) -> Answer:
             seconds = cpu_seconds(script)
             if turn:
                 found[name].append(seconds)
-    loaded = subprocess.run([sys.executable, "-c", NUMBA], capture_output=True, text=True, check=True).stdout.strip()
+    loaded = subprocess.run(
+        [sys.executable, "-c", NUMBA], capture_output=True, text=True, check=True
+    ).stdout.strip()
     for name, seconds_of in found.items():
         answer.add(name, median(seconds_of), "CPU s")
     answer.goals += [

@@ -1,4 +1,5 @@
-"""G3: the exact privacy loss of every pair of 2048 peers, random and geometric, and of one among a hundred thousand."""
+"""G3: the exact privacy loss of every pair of 2048 peers, random and geometric, and of one among a
+hundred thousand."""
 
 from __future__ import annotations
 
@@ -9,8 +10,7 @@ import numpy as np
 
 from benchmarks.timing import Answer, Goal, main
 from bruit.graphs import erdos_renyi, geometric, torus
-from bruit.privacy.network.krylov import leverage
-from bruit.privacy.network.pairwise import pairwise
+from bruit.privacy.exact import leverage, pairwise
 
 
 def measure(quick: bool = False) -> Answer:
@@ -38,7 +38,9 @@ def measure(quick: bool = False) -> Answer:
     leverage(big, [0], 22)
     answer.add(f"one observer, {big.name}, 22 steps", time.process_time() - start, "CPU s")
     answer.goals.append(Goal(f"all pairs of {peers} peers: wall s on two threads", wall, 10))
-    answer.goals.append(Goal(f"all pairs of {peers} peers near each other: wall s on two threads", slow, 60))
+    answer.goals.append(
+        Goal(f"all pairs of {peers} peers near each other: wall s on two threads", slow, 60)
+    )
     return answer
 
 

@@ -7,20 +7,22 @@ import time
 import numpy as np
 
 from benchmarks.timing import Answer, Goal, main
-from bruit.gopa.board import Board
-from bruit.gopa.participant import Participant
-from bruit.gopa.rehearsal import rehearse
-from bruit.gopa.seeds import KeyPair, pair_noise, round_key
-from bruit.gopa.simulation import simulate
-from bruit.gopa.terms import Terms
 from bruit.graphs import k_out
+from bruit.statistics.average.canceling.seeds import KeyPair, pair_noise, round_key
+from bruit.statistics.average.canceling.simulation import simulate
+from bruit.statistics.average.canceling.terms import Terms
+from papers.baselines.canceling.board import Board
+from papers.baselines.canceling.participant import Participant
+from papers.baselines.canceling.rehearsal import rehearse
 
 
 def simulated(peers: int, k: int, width: int) -> tuple[float, bool]:
     """Seconds of a whole round, and whether the exchanged noise left the sum to the bit."""
     graph = k_out(peers, k, seed=1)
     degree = int(graph.degrees.max())
-    terms = Terms(0, peers, width, 1.0, 0.6, 35.0, degree)
+    terms = Terms(
+        number=0, peers=peers, width=width, clip=1.0, own_sigma=0.6, pair_sigma=35.0, degree=degree
+    )
     values = np.zeros((peers, width))
     begin = time.perf_counter()
     found = simulate(graph, values, terms, seed=1)
@@ -30,8 +32,11 @@ def simulated(peers: int, k: int, width: int) -> tuple[float, bool]:
 
 
 def per_neighbor(width: int, repeats: int) -> tuple[float, float]:
-    """Median milliseconds to agree on a seed with one neighbor, and to derive the noise of a round from it."""
-    terms = Terms(0, 100, width, 1.0, 0.6, 35.0, 40)
+    """Median milliseconds to agree on a seed with one neighbor, and to derive the noise of a round
+    from it."""
+    terms = Terms(
+        number=0, peers=100, width=width, clip=1.0, own_sigma=0.6, pair_sigma=35.0, degree=40
+    )
     mine, theirs = KeyPair(), KeyPair().public
     agree, stream = [], []
     for _ in range(repeats):
@@ -45,9 +50,21 @@ def per_neighbor(width: int, repeats: int) -> tuple[float, float]:
 
 
 def whole_protocol(peers: int, width: int) -> float:
-    """Milliseconds of CPU per neighbor of a participant: keys, confirmation, stream, masked value, all included."""
-    terms = Terms(0, peers, width, 1.0, 0.6, 35.0, peers - 1)
-    people = {u: Participant(u, (v for v in range(peers) if v != u), np.zeros(width), terms) for u in range(peers)}
+    """Milliseconds of CPU per neighbor of a participant: keys, confirmation, stream, masked value,
+    all included."""
+    terms = Terms(
+        number=0,
+        peers=peers,
+        width=width,
+        clip=1.0,
+        own_sigma=0.6,
+        pair_sigma=35.0,
+        degree=peers - 1,
+    )
+    people = {
+        u: Participant(u, (v for v in range(peers) if v != u), np.zeros(width), terms)
+        for u in range(peers)
+    }
     found = rehearse(people, Board(terms))
     return 1e3 * sum(found.seconds[u] for u in people) / (peers * (peers - 1))
 
@@ -65,7 +82,9 @@ def measure(quick: bool = False) -> Answer:
     answer.add(f"whole protocol with {width} numbers, per neighbor", together, "ms")
     answer.goals.append(Goal("a simulated round: s", seconds, 60))
     answer.goals.append(Goal("keys per neighbor, without the stream: ms", agree, 1))
-    answer.goals.append(Goal("the whole protocol per neighbor, the stream too: ms", together, 1 + stream))
+    answer.goals.append(
+        Goal("the whole protocol per neighbor, the stream too: ms", together, 1 + stream)
+    )
     answer.goals.append(Goal("noise cancels to the bit (1: yes)", float(exact), 1, at_least=True))
     return answer
 

@@ -1,4 +1,5 @@
-"""Gossip SGD through the whole library against a bare vectorized numpy loop that does the same arithmetic."""
+"""Gossip SGD through the whole library against a bare vectorized numpy loop that does the same
+arithmetic."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ RATE = 0.5
 
 
 def bare_loop(graph: Graph, task: Softmax, rounds: int) -> Array:
-    """x <- W (x - rate * gradient), softmax regression on padded records: no ledger, no messages, no checks."""
+    """x <- W (x - rate * gradient), softmax regression on padded records: no ledger, no messages,
+    no checks."""
     (block,) = task.records.blocks
     features, weights = block.features, np.ascontiguousarray(block.weights)
     truth = np.zeros((*block.targets.shape, task.outputs))
@@ -33,8 +35,14 @@ def bare_loop(graph: Graph, task: Softmax, rounds: int) -> Array:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("Gossip SGD, softmax on digits, degree 4: what does the library add to the arithmetic?", quick)
-    for peers, split, rounds, goal in ((100, "iid", 100, 3.0), (1000 if quick else 10_000, "replicate:15", 10, 2.0)):
+    answer = Answer(
+        "Gossip SGD, softmax on digits, degree 4: what does the library add to the arithmetic?",
+        quick,
+    )
+    for peers, split, rounds, goal in (
+        (100, "iid", 100, 3.0),
+        (1000 if quick else 10_000, "replicate:15", 10, 2.0),
+    ):
         graph = regular(peers, 4, seed=1)
         task = Softmax.load("digits", peers=peers, split=split)
 
@@ -49,9 +57,15 @@ def measure(quick: bool = False) -> Answer:
         ratio = seconds["library"] / seconds["bare"]
         answer.add(f"{peers} peers: bare numpy", seconds["bare"] / rounds * 1e3, "CPU ms a round")
         answer.add(f"{peers} peers: br.run", seconds["library"] / rounds * 1e3, "CPU ms a round")
-        answer.add(f"{peers} peers: of which digest of the records", seconds["describe"] * 1e3, "CPU ms a run")
+        answer.add(
+            f"{peers} peers: of which digest of the records",
+            seconds["describe"] * 1e3,
+            "CPU ms a run",
+        )
         answer.add(f"{peers} peers: largest difference", difference, "")
-        answer.goals.append(Goal(f"{peers} peers, {rounds} rounds: times the bare loop", ratio, goal))
+        answer.goals.append(
+            Goal(f"{peers} peers, {rounds} rounds: times the bare loop", ratio, goal)
+        )
     return answer
 
 

@@ -1,4 +1,5 @@
-"""GoSta: an AUC among a hundred thousand peers, a hundred meetings each, against the generic engine."""
+"""GoSta: an AUC among a hundred thousand peers, a hundred meetings each, against the generic
+engine."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import numpy as np
 
 import bruit as br
 from benchmarks.timing import Answer, Goal, interleaved, main
-from bruit.algorithms.gosta import Gosta
+from bruit.algorithms.pairs.gosta import Gosta
 from bruit.graphs import regular
-from bruit.tasks.statistic import Statistic
+from bruit.tasks.pairs.statistic import Statistic
 
 MEETINGS = 100  # of each peer
 FEW = 10
@@ -23,14 +24,20 @@ def measure(quick: bool = False) -> Answer:
 
     def gossip(each: int, fused: bool) -> object:
         schedule = br.Pairs("edges", each * n // 2)
-        return br.run(Gosta(schedule), graph, task, steps=1, evaluate_every=0, engine=br.Bulk(fused=fused))
+        return br.run(
+            Gosta(schedule), graph, task, steps=1, evaluate_every=0, engine=br.Bulk(fused=fused)
+        )
 
-    seconds = interleaved({"fused": lambda: gossip(MEETINGS, True), "generic": lambda: gossip(FEW, False)}, 3)
+    seconds = interleaved(
+        {"fused": lambda: gossip(MEETINGS, True), "generic": lambda: gossip(FEW, False)}, 3
+    )
     total, some = n * MEETINGS // 2, n * FEW // 2
     answer.add(f"fused, {n} peers, {MEETINGS} meetings each", seconds["fused"], "CPU s")
     answer.add("fused", seconds["fused"] / total * 1e9, "CPU ns a meeting")
     answer.add("generic", seconds["generic"] / some * 1e9, "CPU ns a meeting")
-    answer.goals.append(Goal("10^5 peers, 100 meetings each: CPU s", seconds["fused"] / n * 10**5, 60))
+    answer.goals.append(
+        Goal("10^5 peers, 100 meetings each: CPU s", seconds["fused"] / n * 10**5, 60)
+    )
     ratio = seconds["generic"] / some / (seconds["fused"] / total)
     answer.goals.append(Goal("times faster than the generic engine", ratio, 1.5, at_least=True))
     return answer

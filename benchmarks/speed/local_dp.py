@@ -1,4 +1,5 @@
-"""Local DP at scale: a histogram of ten million reports, and the AUC of a million users on a million bins."""
+"""Local DP at scale: a histogram of ten million reports, and the AUC of a million users on a
+million bins."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import Answer, Goal, main
-from bruit.local_dp import KAry, PrivateAuc, load_reports, save_reports
 from bruit.randomness import Replay
+from bruit.statistics.local import KAry, PrivateAuc, load_reports, save_reports
 
 VALUES = 100
 
@@ -25,7 +26,8 @@ def measure(quick: bool = False) -> Answer:
 
 
 def _histogram(answer: Answer, users: int) -> None:
-    """Values to reports, reports to a file and back, file to shares; against counting the bare values."""
+    """Values to reports, reports to a file and back, file to shares; against counting the bare
+    values."""
     values, protocol = np.random.default_rng(0).integers(0, VALUES, users), KAry(VALUES, 1.0)
     protocol.report(values[: 2**16], Replay(1))  # compiles the draws
     begin = time.perf_counter()
@@ -41,22 +43,30 @@ def _histogram(answer: Answer, users: int) -> None:
     answer.add(f"floor: counting {users:.0e} bare values", floor, "s")
     answer.add("K-ary reports, made and written", reported, "s")
     answer.add("read, checked and estimated", seconds - reported, "s")
-    answer.goals.append(Goal(f"K-ary histogram of {users:.0e} reports, end to end: seconds", seconds, 5))
+    answer.goals.append(
+        Goal(f"K-ary histogram of {users:.0e} reports, end to end: seconds", seconds, 5)
+    )
 
 
 def _auc(answer: Answer, users: int, levels: int) -> None:
     rng = np.random.default_rng(0)
     labels = (rng.random(users) < 0.3).astype(np.int64)
-    bins = (np.clip(rng.normal(0.45 + 0.17 * labels, 0.12), 0, 1 - 1e-9) * 2**levels).astype(np.int64)
+    bins = (np.clip(rng.normal(0.45 + 0.17 * labels, 0.12), 0, 1 - 1e-9) * 2**levels).astype(
+        np.int64
+    )
     asked = PrivateAuc(levels, 1.0, ties="half")
     begin = time.perf_counter()
     signs = asked.report(bins, Replay(0))
     reported = time.perf_counter() - begin
     asked.estimate(signs, labels)
     seconds = time.perf_counter() - begin
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # KiB on Linux, of the whole process
+    most = (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    )  # KiB on Linux, of the whole process
     answer.add(f"private AUC: {users:.0e} reports", reported, "s")
-    answer.add(f"private AUC: trees of 2**{levels} bins, estimate, interval", seconds - reported, "s")
+    answer.add(
+        f"private AUC: trees of 2**{levels} bins, estimate, interval", seconds - reported, "s"
+    )
     answer.add("peak memory of the process", most, "GiB")
     answer.goals += [
         Goal(f"private AUC, {users:.0e} users and 2**{levels} bins: seconds", seconds, 30),

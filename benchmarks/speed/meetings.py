@@ -1,4 +1,5 @@
-"""G6: randomized pair averaging, a hundred million activations among 2048 peers, against a plain loop."""
+"""G6: randomized pair averaging, a hundred million activations among 2048 peers, against a plain
+loop."""
 
 from __future__ import annotations
 
@@ -30,10 +31,19 @@ def measure(quick: bool = False) -> Answer:
     dice, sheets = Replay(0), -(-(10**6) // 1024)
 
     def fused(law: str, count: int, over: Mean) -> object:
-        return br.run(br.PairAveraging(br.Pairs(law, count)), graph, over, steps=1, evaluate_every=0, engine=FUSED)
+        return br.run(
+            br.PairAveraging(br.Pairs(law, count)),
+            graph,
+            over,
+            steps=1,
+            evaluate_every=0,
+            engine=FUSED,
+        )
 
     def generic() -> object:
-        return br.run(br.PairAveraging(br.Pairs("edges", 10 * few)), graph, task, steps=1, evaluate_every=0)
+        return br.run(
+            br.PairAveraging(br.Pairs("edges", 10 * few)), graph, task, steps=1, evaluate_every=0
+        )
 
     seconds = interleaved(
         {
@@ -47,15 +57,22 @@ def measure(quick: bool = False) -> Answer:
         3,
     )
     labels = {
-        "loop": ("plain Python loop", few), "generic": ("br.run, generic", 10 * few),
-        "draws": ("floor: the random numbers alone", sheets * 1024), "edges": ("fused, uniform edges", total),
-        "weights": ("fused, law of the weights", total), "wide": ("fused, uniform edges, d = 8", total // 10),
-    }  # fmt: skip
+        "loop": ("plain Python loop", few),
+        "generic": ("br.run, generic", 10 * few),
+        "draws": ("floor: the random numbers alone", sheets * 1024),
+        "edges": ("fused, uniform edges", total),
+        "weights": ("fused, law of the weights", total),
+        "wide": ("fused, uniform edges, d = 8", total // 10),
+    }
     for name, (label, count) in labels.items():
         answer.add(label, seconds[name] / count * 1e9, "CPU ns an activation")
     for name in ("edges", "weights"):
-        answer.goals.append(Goal(f"10^8 activations, law {name}: CPU s", seconds[name] / total * 1e8, 1.0))
-    answer.goals.append(Goal("the same, at the speed of the prototype", seconds["edges"] / total * 1e8, 0.35))
+        answer.goals.append(
+            Goal(f"10^8 activations, law {name}: CPU s", seconds[name] / total * 1e8, 1.0)
+        )
+    answer.goals.append(
+        Goal("the same, at the speed of the prototype", seconds["edges"] / total * 1e8, 0.35)
+    )
     speedup = seconds["loop"] / few / (seconds["edges"] / total)
     answer.goals.append(Goal("times faster than the loop", speedup, 700, at_least=True))
     return answer

@@ -1,4 +1,5 @@
-"""G8: cryptographic noise against numpy's generator, which is not; and the exact discrete Gaussian."""
+"""G8: cryptographic noise against numpy's generator, which is not; and the exact discrete
+Gaussian."""
 
 from __future__ import annotations
 
@@ -29,19 +30,31 @@ def measure(quick: bool = False) -> Answer:
         },
         7,
     )
-    speed = {name: (few * WIDTH if name == "discrete" else count) / found / 1e6 for name, found in seconds.items()}
+    speed = {
+        name: (few * WIDTH if name == "discrete" else count) / found / 1e6
+        for name, found in seconds.items()
+    }
     speed["words"] /= 2
     labels = {
-        "words": "floor: 64-bit AES words", "pcg": "numpy PCG64, double", "pcg32": "numpy PCG64, single",
-        "normal": "Dice.normal", "normal32": "Dice.normal32", "lattice": "Gaussian.noise on its lattice",
+        "words": "floor: 64-bit AES words",
+        "pcg": "numpy PCG64, double",
+        "pcg32": "numpy PCG64, single",
+        "normal": "Dice.normal",
+        "normal32": "Dice.normal32",
+        "lattice": "Gaussian.noise on its lattice",
         "discrete": "DiscreteGaussian.noise, exact",
-    }  # fmt: skip
+    }
     for name, label in labels.items():
         answer.add(label, speed[name], "million a CPU second")
     answer.goals += [
         Goal("double: million normals a second", speed["normal"], 250, at_least=True),
         Goal("single: million normals a second", speed["normal32"], 500, at_least=True),
-        Goal("single against numpy PCG64, double: times faster", speed["normal32"] / speed["pcg"], 5, at_least=True),
+        Goal(
+            "single against numpy PCG64, double: times faster",
+            speed["normal32"] / speed["pcg"],
+            5,
+            at_least=True,
+        ),
         Goal("exact discrete Gaussian: million a second", speed["discrete"], 10, at_least=True),
     ]
     return answer

@@ -1,4 +1,5 @@
-"""G9: one definition of an algorithm, as a row of the simulator and as a real peer, against a hand-written peer."""
+"""G9: one definition of an algorithm, as a row of the simulator and as a real peer, against a
+hand-written peer."""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ import numpy as np
 
 import bruit as br
 from benchmarks.timing import Answer, Goal, interleaved, main
-from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.schedules.machine import Envelope
+from bruit.algorithms.schedules.peer import Seat, peer_machine
+from bruit.algorithms.task_door import TaskDoor
 from bruit.arrays import Array
 from bruit.graphs import Graph, regular
 from bruit.privacy.ledger import Ledger
-from bruit.protocols.machine import Envelope
-from bruit.protocols.peer import Seat, peer_machine
 from bruit.randomness import Replay
 from bruit.tasks import Logistic, Records
 from bruit.trace import Faults
@@ -24,15 +25,28 @@ def task_of(peers: int) -> Logistic:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(peers * RECORDS, D))
     targets = np.where(rng.random(len(features)) < 0.5, 1.0, -1.0)
-    return Logistic(Records.of(features, targets, np.repeat(np.arange(peers), RECORDS), rows="unit"))
+    return Logistic(
+        Records.of(features, targets, np.repeat(np.arange(peers), RECORDS), rows="unit")
+    )
 
 
 def machine_peer(graph: Graph, task: Logistic, rounds: int) -> Array:
     """Peer 0 as a machine, fed with the rounds of its neighbors; everything but the network."""
     algorithm, dice, nobody = br.GossipSGD(RATE), Replay(0), np.zeros(0)
-    door = TaskDoor(task, NOISE, dice, Ledger(graph.n))
+    door = TaskDoor(task=task, mechanism=NOISE, dice=dice, ledger=Ledger(peers=graph.n))
     public = algorithm.prepare(graph, rounds)
-    seat = Seat(0, algorithm, graph, door, dice, rounds, public, Faults.none(), nobody, nobody.astype(np.int64))
+    seat = Seat(
+        me=0,
+        algorithm=algorithm,
+        graph=graph,
+        door=door,
+        dice=dice,
+        steps=rounds,
+        public=public,
+        faults=Faults.none(),
+        calls=nobody,
+        partners=nobody.astype(np.int64),
+    )
     machine, row = peer_machine(seat), np.ones((1, D))
     neighbors = graph.neighbors(0).tolist()
     machine.begin(0.0)
@@ -58,7 +72,10 @@ def hand_written_peer(graph: Graph, task: Logistic, rounds: int) -> Array:
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer(f"G9: what does one source cost? Private gossip SGD, logistic, d = {D}, {RECORDS} records", quick)
+    answer = Answer(
+        f"G9: what does one source cost? Private gossip SGD, logistic, d = {D}, {RECORDS} records",
+        quick,
+    )
     peers, rounds = 2048, 20
     graph, task = regular(peers, 4, seed=1), task_of(peers)
     few, alone = 50 if quick else 200, task_of(20)
@@ -83,8 +100,18 @@ def measure(quick: bool = False) -> Answer:
     answer.add("a peer written by hand in numpy", hand * 1e6, "CPU us a peer step")
     answer.goals += [
         Goal("peer machine: CPU us a step", machine * 1e6, 2.0),
-        Goal("peer machine against the hand-written peer: times faster", hand / machine, 8, at_least=True),
-        Goal("simulator row against the hand-written peer: times faster", hand / row, 8, at_least=True),
+        Goal(
+            "peer machine against the hand-written peer: times faster",
+            hand / machine,
+            8,
+            at_least=True,
+        ),
+        Goal(
+            "simulator row against the hand-written peer: times faster",
+            hand / row,
+            8,
+            at_least=True,
+        ),
     ]
     return answer
 

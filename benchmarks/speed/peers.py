@@ -1,6 +1,8 @@
-"""Real peers: the CPU a peer spends on a round, and the memory of a process that hosts one peer or many.
+"""Real peers: the CPU a peer spends on a round, and the memory of a process that hosts one peer or
+many.
 
-Journals are synced to disk and lines are mutual TLS over loopback, as in the field; only the dice are replayable.
+Journals are synced to disk and lines are mutual TLS over loopback, as in the field; only the dice
+are replayable.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.timing import Answer, Goal, main
-from bruit.sites.founding import found
+from bruit.peers.founding.founding import found
 
 HOSTED = """
 import json, resource, time, bruit as br
-from bruit.engines.network import Network
+from bruit.peers.engine import Network
 graph = br.graphs.regular({peers}, 4, seed=1)
 task = br.tasks.Softmax.load("digits", peers={peers})
 start = time.process_time()
@@ -49,10 +51,13 @@ ROUNDS_SEEN = 50  # rounds after which a process has loaded everything it will e
 
 
 def hosted(peers: int, rounds: int) -> tuple[float, float, float]:
-    """CPU seconds, peak MiB, and the difference to the simulator, of a fresh process that hosts all peers."""
+    """CPU seconds, peak MiB, and the difference to the simulator, of a fresh process that hosts all
+    peers."""
     script = HOSTED.format(peers=peers, rounds=rounds)
     surroundings = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=surroundings)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=surroundings
+    )
     cpu, peak, difference = json.loads(done.stdout)
     return cpu, peak, difference
 
@@ -63,8 +68,15 @@ def two_processes(experiment: str) -> Iterator[list[tuple[Path, subprocess.Popen
     with tempfile.TemporaryDirectory(prefix="bruit-bench-") as folder:
         (Path(folder) / "long.toml").write_text(experiment)
         sites = found(str(Path(folder) / "long.toml"), 2, None, Path(folder) / "network")
-        started = [(site, subprocess.Popen([sys.executable, "-m", "bruit", "peer", "run", str(site), "--quiet"]))
-                   for site in sites]  # fmt: skip
+        started = [
+            (
+                site,
+                subprocess.Popen(
+                    [sys.executable, "-m", "bruit", "peer", "run", str(site), "--quiet"]
+                ),
+            )
+            for site in sites
+        ]
         try:
             yield started
         finally:
@@ -90,29 +102,48 @@ def lean(experiment: str = LONG) -> tuple[float, float]:
             if status.is_file() and json.loads(status.read_text())["step"] >= ROUNDS_SEEN:
                 return resident(process.pid), resident(process.pid, "VmHWM")
             time.sleep(0.1)
-        raise SystemExit(f"peer {site.parent.name} did not get to round {ROUNDS_SEEN} (exit code {process.poll()})")
+        raise SystemExit(
+            f"peer {site.parent.name} did not get to round {ROUNDS_SEEN} (exit code "
+            f"{process.poll()})"
+        )
 
 
 def measure(quick: bool = False) -> Answer:
-    answer = Answer("Real peers, softmax on digits, degree 4, all in one process: what do they cost?", quick)
+    answer = Answer(
+        "Real peers, softmax on digits, degree 4, all in one process: what do they cost?", quick
+    )
     peers, few, rounds = (20, 10, 10) if quick else (100, 20, 100)
     begin, _, _ = hosted(peers, 1)
     cpu, peak, difference = hosted(peers, rounds)
     _, smaller, _ = hosted(few, rounds)
-    answer.add(f"{peers} peers: keys, handshakes and the first round", begin / peers * 1e3, "CPU ms a peer")
-    answer.add(f"{peers} peers, {rounds} rounds: all", cpu / peers / rounds * 1e3, "CPU ms a peer-round")
-    answer.add("the same, every round but the first", (cpu - begin) / peers / (rounds - 1) * 1e3, "CPU ms a peer-round")
+    answer.add(
+        f"{peers} peers: keys, handshakes and the first round", begin / peers * 1e3, "CPU ms a peer"
+    )
+    answer.add(
+        f"{peers} peers, {rounds} rounds: all", cpu / peers / rounds * 1e3, "CPU ms a peer-round"
+    )
+    answer.add(
+        "the same, every round but the first",
+        (cpu - begin) / peers / (rounds - 1) * 1e3,
+        "CPU ms a peer-round",
+    )
     answer.add("largest difference to the simulator", difference, "")
     now, most = lean()
     answer.add("one `bruit peer run`: resident", now, "MiB")
     answer.add("one `bruit peer run`: at most", most, "MiB")
-    answer.add("the same with noise, and so with an accountant: resident", lean(LONG + NOISE)[0], "MiB")
+    answer.add(
+        "the same with noise, and so with an accountant: resident", lean(LONG + NOISE)[0], "MiB"
+    )
     answer.add(f"{peers} peers in one process: at most", peak, "MiB")
     extra = (peak - smaller) / (peers - few)
     answer.goals += [
         Goal(f"{peers} peers, {rounds} rounds: CPU ms a peer-round", cpu / peers / rounds * 1e3, 6),
         Goal("a process with one peer: MiB", now, 100),
-        Goal(f"one more peer in a shared process ({few} to {peers}), its data included: MiB", extra, 2),
+        Goal(
+            f"one more peer in a shared process ({few} to {peers}), its data included: MiB",
+            extra,
+            2,
+        ),
     ]
     return answer
 

@@ -1,4 +1,5 @@
-"""Who can reconstruct whom, decided exactly: every attacker of a graph, one among many, against plain row reduction."""
+"""Who can reconstruct whom, decided exactly: every attacker of a graph, one among many, against
+plain row reduction."""
 
 from __future__ import annotations
 
@@ -6,14 +7,15 @@ import time
 from collections.abc import Callable
 
 from benchmarks.timing import Answer, Goal, interleaved, main
-from bruit.attacks import all_attackers, knowledge, reconstructible
+from bruit.adversary.attacks import all_attackers, knowledge, reconstructible
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, erdos_renyi, from_ego, watts_strogatz
-from bruit.privacy.network.modular import PRIMES
+from bruit.privacy.exact import PRIMES
 
 
 def social() -> Graph:
-    """The ego-Facebook graph of the papers, or one of its size and density when the data are not here."""
+    """The ego-Facebook graph of the papers, or one of its size and density when the data are not
+    here."""
     try:
         return from_ego(414)
     except ConfigError:
@@ -21,7 +23,8 @@ def social() -> Graph:
 
 
 def plain_reduction(rows: list[list[int]], prime: int) -> list[int]:
-    """What one writes first: Gauss-Jordan with Python loops, exactly; the peers whose unit rows it leaves."""
+    """What one writes first: Gauss-Jordan with Python loops, exactly; the peers whose unit rows it
+    leaves."""
     rank = 0
     for column in range(len(rows[0])):
         pivot = next((i for i in range(rank, len(rows)) if rows[i][column]), None)
@@ -33,14 +36,17 @@ def plain_reduction(rows: list[list[int]], prime: int) -> list[int]:
         for i in range(len(rows)):
             factor = rows[i][column]
             if i != rank and factor:
-                rows[i] = [(x - factor * y) % prime for x, y in zip(rows[i], rows[rank], strict=True)]
+                rows[i] = [
+                    (x - factor * y) % prime for x, y in zip(rows[i], rows[rank], strict=True)
+                ]
         rank += 1
     units = [[v for v, x in enumerate(row) if x] for row in rows[:rank]]
     return sorted(places[0] for places in units if len(places) == 1)
 
 
 def cpu(work: Callable[[], object]) -> float:
-    """CPU seconds of one turn, all threads together: at least the wall seconds of an idle machine."""
+    """CPU seconds of one turn, all threads together: at least the wall seconds of an idle
+    machine."""
     begin = time.process_time()
     work()
     return time.process_time() - begin
@@ -51,7 +57,10 @@ def measure(quick: bool = False) -> Answer:
     ego, steps = social(), 10
     attacker = int(ego.degrees.argmax())
     rows = knowledge(ego, [attacker], steps).modulo(PRIMES[0]).tolist()
-    mine, plain = reconstructible(ego, [attacker], steps).peers.tolist(), plain_reduction([*rows], PRIMES[0])
+    mine, plain = (
+        reconstructible(ego, [attacker], steps).peers.tolist(),
+        plain_reduction([*rows], PRIMES[0]),
+    )
     if mine != plain:
         raise SystemExit("the two reductions disagree")
     seconds = interleaved(
@@ -61,11 +70,19 @@ def measure(quick: bool = False) -> Answer:
         },
         3,
     )
-    answer.add(f"one attacker of {ego.name}, {steps} steps, Python loops, one prime", seconds["plain"], "CPU s")
+    answer.add(
+        f"one attacker of {ego.name}, {steps} steps, Python loops, one prime",
+        seconds["plain"],
+        "CPU s",
+    )
     answer.add("the same, bruit, two primes", seconds["bruit"], "CPU s")
     everyone = cpu(lambda: all_attackers(ego, steps))
     answer.add(f"all {ego.n} attackers", everyone, "CPU s")
-    answer.goals.append(Goal("times faster than Python loops", seconds["plain"] / seconds["bruit"], 50, at_least=True))
+    answer.goals.append(
+        Goal(
+            "times faster than Python loops", seconds["plain"] / seconds["bruit"], 50, at_least=True
+        )
+    )
     answer.goals.append(Goal(f"all attackers of {ego.name}: CPU s", everyone, 60))
     crowd, large = (100, 400) if quick else (500, 2000)
     graph, big = erdos_renyi(crowd, c=1.5, seed=1), erdos_renyi(large, c=1.5, seed=1)

@@ -1,4 +1,5 @@
-"""A report on every pair of 2048 peers: how long, how large; the accounting it shows is timed apart."""
+"""A report on every pair of 2048 peers: how long, how large; the accounting it shows is timed
+apart."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import time
 
 import bruit as br
 from benchmarks.timing import Answer, Goal, main
-from bruit.dashboard.page import story_page
-from bruit.dashboard.story import tell
 from bruit.graphs import erdos_renyi
+from bruit.show.report.page import story_page
+from bruit.show.report.story import tell
 from bruit.testing import small_task
 
 SECONDS, MEGABYTES = 15.0, 15.0
@@ -29,7 +30,9 @@ def measure(quick: bool = False) -> Answer:
     answer.add(f"accounting of all pairs, {graph.name}", accounting, "wall s")
     answer.add("the page", seconds, "wall s")
     answer.add("the page", size, "MB")
-    answer.goals.append(Goal(f"report of {peers} peers: wall s, accounting apart", seconds, SECONDS))
+    answer.goals.append(
+        Goal(f"report of {peers} peers: wall s, accounting apart", seconds, SECONDS)
+    )
     answer.goals.append(Goal(f"report of {peers} peers: MB", size, MEGABYTES))
     return answer
 

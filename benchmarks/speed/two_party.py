@@ -1,4 +1,5 @@
-"""Two-party computation: the cost of a garbled 32-bit comparison with noise, both sides together, in one process."""
+"""Two-party computation: the cost of a garbled 32-bit comparison with noise, both sides together,
+in one process."""
 
 from __future__ import annotations
 
@@ -9,10 +10,16 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.timing import Answer, Goal, interleaved, main
-from bruit.two_party.base_transfer import Chooser, offer, random_bits
-from bruit.two_party.machine import converse
-from bruit.two_party.noisy_bit import COMPARISONS, NoisyBit, ordered
-from bruit.two_party.pair_machines import BATCH, Evaluator, Garbler, PairJob, bytes_per_pair
+from bruit.statistics.holders.base_transfer import Chooser, offer, random_bits
+from bruit.statistics.holders.machine import converse
+from bruit.statistics.holders.noisy_bit import COMPARISONS, NoisyBit, ordered
+from bruit.statistics.holders.pair_machines import (
+    BATCH,
+    Evaluator,
+    Garbler,
+    PairJob,
+    bytes_per_pair,
+)
 
 
 def setup_s() -> float:
@@ -40,8 +47,11 @@ def per_pair_ms(statistic: str, pairs: int, batch: int, repeats: int) -> tuple[f
     bit = NoisyBit(statistic, 1.0)
     job, none = PairJob(bit, pairs, os.urandom(32), batch), PairJob(bit, 1, os.urandom(32), 1)
     zeros = np.zeros((pairs, bit.comparison.columns), dtype=np.uint32)
-    cases = {"whole": lambda: whole(job), "setup": lambda: whole(replace(none, session=os.urandom(32))),
-             "clear": lambda: bit.in_the_clear(zeros, zeros, os.urandom)}
+    cases = {
+        "whole": lambda: whole(job),
+        "setup": lambda: whole(replace(none, session=os.urandom(32))),
+        "clear": lambda: bit.in_the_clear(zeros, zeros, os.urandom),
+    }
     found = interleaved(cases, repeats)
     return 1e3 * (found["whole"] - found["setup"]) / max(pairs - 1, 1), 1e3 * found["clear"] / pairs
 
@@ -59,10 +69,14 @@ def measure(quick: bool = False) -> Answer:
         slowest = max(slowest, garbled)
         answer.add(f"{statistic}: {bit.circuit.ands} AND gates, a pair, both sides", garbled, "ms")
         answer.add(f"{statistic}: a pair on the wire", bytes_per_pair(bit), "bytes")
-        answer.add(f"{statistic}: times a trusted pair's circuit in the clear", garbled / clear, "x")
+        answer.add(
+            f"{statistic}: times a trusted pair's circuit in the clear", garbled / clear, "x"
+        )
     alone, _ = per_pair_ms("auc", 16, 1, repeats)
     answer.add("auc, one pair at a time (a round trip each)", alone, "ms")
-    answer.goals.append(Goal("a garbled 32-bit comparison with noise, in batches: ms per pair", slowest, 50))
+    answer.goals.append(
+        Goal("a garbled 32-bit comparison with noise, in batches: ms per pair", slowest, 50)
+    )
     answer.goals.append(Goal("the same, one pair at a time: ms", alone, 50))
     answer.goals.append(Goal("128 base transfers: s", setup, 1))
     return answer

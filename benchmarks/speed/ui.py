@@ -1,7 +1,9 @@
-"""What-if questions while one drags: the slowest answer over families of graphs, sizes, rounds and observers.
+"""What-if questions while one drags: the slowest answer over families of graphs, sizes, rounds and
+observers.
 
-A sample, not the worst case. The goal is judged in CPU seconds on one core and up to 50 rounds, to which the page is
-limited: up to 100 rounds the slowest answers took 1.25 CPU s, and 2.2 s of wall time on a busy machine.
+A sample, not the worst case. The goal is judged in CPU seconds on one core and up to 50 rounds, to
+which the page is limited: up to 100 rounds the slowest answers took 1.25 CPU s, and 2.2 s of wall
+time on a busy machine.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import time
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from benchmarks.timing import Answer, Goal, main
-from bruit.ui.what_if import FAMILIES, MOST_PEERS, MOST_STEPS, WhatIf, answer
+from bruit.show.live.what_if import FAMILIES, MOST_PEERS, MOST_STEPS, WhatIf, answer
 
 SECONDS = 1.0
 
@@ -25,8 +27,13 @@ def measure(quick: bool = False) -> Answer:
         worst = 0.0
         for peers in sizes:
             many = tuple(range(0, peers, 8))
-            for steps, observers in ((3, (0,)), (MOST_STEPS, (5,)), (MOST_STEPS, (0, peers // 2)), (10, many)):
-                asked = WhatIf(family, peers, steps=steps, observers=observers)
+            for steps, observers in (
+                (3, (0,)),
+                (MOST_STEPS, (5,)),
+                (MOST_STEPS, (0, peers // 2)),
+                (10, many),
+            ):
+                asked = WhatIf(family=family, peers=peers, steps=steps, observers=observers)
                 with threadpool_limits(1):
                     begin = time.process_time()
                     answer(asked)
@@ -36,7 +43,13 @@ def measure(quick: bool = False) -> Answer:
         found.add(f"{family}, up to {sizes[-1]} peers, the slowest", worst, "CPU s")
         slowest = max(slowest, (worst, family))
     found.add("a graph seen before, the slowest", again, "CPU s")
-    found.goals.append(Goal(f"what-if up to {sizes[-1]} peers ({slowest[1]}): CPU s on one core", slowest[0], SECONDS))
+    found.goals.append(
+        Goal(
+            f"what-if up to {sizes[-1]} peers ({slowest[1]}): CPU s on one core",
+            slowest[0],
+            SECONDS,
+        )
+    )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Verified averages: what proofs cost a user, what checking them costs, and two libraries for the group."""
+"""Verified averages: what proofs cost a user, what checking them costs, and two libraries for the
+group."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ import numpy as np
 
 from benchmarks.timing import Answer, Goal, interleaved, main
 from bruit.graphs import complete, k_out
-from bruit.verification import BoardFile, Prover, Record, agree, verify
-from bruit.verification.checks import proof_equations, sum_equations
-from bruit.verification.equations import Equation, all_hold
-from bruit.verification.group import generator, hashed_point, random_scalar, total
-from bruit.verification.multi_scalar import table, weighted_sum
-from bruit.verification.verified_run import drive, signing_keys
+from bruit.statistics.average.board import BoardFile, Prover, Record, agree, verify
+from bruit.statistics.average.board.checks import proof_equations, sum_equations
+from bruit.statistics.average.board.verified_run import drive, signing_keys
+from bruit.statistics.average.proofs.equations import Equation, all_hold
+from bruit.statistics.average.proofs.group import generator, hashed_point, random_scalar, total
+from bruit.statistics.average.proofs.multi_scalar import table, weighted_sum
 
 LEVELS = 15
 
@@ -26,7 +27,9 @@ LEVELS = 15
 def board(peers: int, k: int, noise_bits: int, place: Path) -> Record:
     """A whole run on a random k-out graph, which must be accepted."""
     public, signs = signing_keys(peers)
-    agreement = agree(public, k_out(peers, k, seed=1), 0.0, 1.0, levels=LEVELS, noise_bits=noise_bits)
+    agreement = agree(
+        public, k_out(peers, k, seed=1), 0.0, 1.0, levels=LEVELS, noise_bits=noise_bits
+    )
     provers = [Prover(agreement, u, np.array([0.5]), signs[u]) for u in range(peers)]
     with BoardFile(place, durable=False) as opened:
         record = drive(opened, agreement, provers, signs, {}, {})
@@ -37,14 +40,22 @@ def board(peers: int, k: int, noise_bits: int, place: Path) -> Record:
 
 
 def prover_parts(record: Record, k: int) -> dict[str, float]:
-    """CPU milliseconds of one peer: commitments, and masked value with proof; beside 2 k + 1 others of its kind."""
+    """CPU milliseconds of one peer: commitments, and masked value with proof; beside 2 k + 1 others
+    of its kind."""
     public, signs = signing_keys(2 * k + 2)
     told = record.agreement
-    agreement = agree(public, complete(2 * k + 2), 0.0, 1.0, levels=told.levels, noise_bits=told.noise_bits)
+    agreement = agree(
+        public, complete(2 * k + 2), 0.0, 1.0, levels=told.levels, noise_bits=told.noise_bits
+    )
     provers = [Prover(agreement, u, np.array([0.5]), signs[u]) for u in range(agreement.peers)]
-    with tempfile.TemporaryDirectory() as folder, BoardFile(Path(folder) / "board.db", durable=False) as opened:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        BoardFile(Path(folder) / "board.db", durable=False) as opened,
+    ):
         again = drive(opened, agreement, provers, signs, {}, {})
-    times = interleaved({"commit": lambda: provers[1].commit(again), "mask": lambda: provers[1].mask(again)}, 3)
+    times = interleaved(
+        {"commit": lambda: provers[1].commit(again), "proof": lambda: provers[1].proof(again)}, 3
+    )
     return {name: 1e3 * seconds for name, seconds in times.items()}
 
 
@@ -53,7 +64,10 @@ def verifier(record: Record) -> dict[str, float]:
     users = sorted(record.masks)
 
     def equations(u: int) -> list[Equation]:
-        return [*sum_equations(record, u, record.masks[u]), *proof_equations(record, u, record.masks[u])]
+        return [
+            *sum_equations(record, u, record.masks[u]),
+            *proof_equations(record, u, record.proofs[u]),
+        ]
 
     def batch() -> None:
         if not all_hold([e for u in users for e in equations(u)]):
@@ -65,7 +79,8 @@ def verifier(record: Record) -> dict[str, float]:
 
 
 def groups(count: int) -> dict[str, float]:
-    """CPU microseconds in coincurve and, where it is installed, rbcl: one addition, one multiplication, a large sum."""
+    """CPU microseconds in coincurve and, where it is installed, rbcl: one addition, one
+    multiplication, a large sum."""
     points = [hashed_point(b"%d" % k) for k in range(count)]
     scalars = [random_scalar() for _ in points]
     rows = table(points)
@@ -80,10 +95,17 @@ def groups(count: int) -> dict[str, float]:
     except ImportError:
         rbcl = None
     if rbcl is not None:
-        held = [rbcl.crypto_core_ristretto255_from_hash(hashlib.sha512(b"%d" % k).digest()) for k in range(50)]
+        held = [
+            rbcl.crypto_core_ristretto255_from_hash(hashlib.sha512(b"%d" % k).digest())
+            for k in range(50)
+        ]
         factor = rbcl.crypto_core_ristretto255_scalar_random()
-        cases["rbcl: addition"] = lambda: [rbcl.crypto_core_ristretto255_add(held[0], p) for p in held]
-        cases["rbcl: multiplication"] = lambda: [rbcl.crypto_scalarmult_ristretto255(factor, p) for p in held]
+        cases["rbcl: addition"] = lambda: [
+            rbcl.crypto_core_ristretto255_add(held[0], p) for p in held
+        ]
+        cases["rbcl: multiplication"] = lambda: [
+            rbcl.crypto_scalarmult_ristretto255(factor, p) for p in held
+        ]
         sizes += [50, 50]
     times = interleaved(cases, 3)
     return {name: 1e6 * times[name] / size for name, size in zip(cases, sizes, strict=True)}
@@ -98,15 +120,17 @@ def measure(quick: bool = False) -> Answer:
         place = Path(folder) / "board.db"
         record = board(peers, k, noise_bits, place)
         posted = sum(len(post.to_bytes()) for post in record.said.values()) / peers
-    proof = len(record.masks[0].proof.encoded())
+    proof = len(record.proofs[0].proof.encoded())
     parts, judge = prover_parts(record, k), verifier(record)
     answer.add(f"prover: commitments, {2 * k + 1} neighbors", parts["commit"], "ms")
-    answer.add(f"prover: masked value and proof of {noise_bits + 4} bits", parts["mask"], "ms")
+    answer.add(f"prover: proof of {noise_bits + 4} bits", parts["proof"], "ms")
     answer.add(f"verifier, one by one, {peers} users: each", judge["alone"], "ms")
     answer.add(f"verifier, one batch of {peers} users: each", judge["batch"], "ms")
     answer.add("a proof", proof, "bytes")
     answer.add("all posts of a user", posted, "bytes")
-    answer.goals.append(Goal("one by one / batch", judge["alone"] / judge["batch"], 5, at_least=True))
+    answer.goals.append(
+        Goal("one by one / batch", judge["alone"] / judge["batch"], 5, at_least=True)
+    )
     return answer
 
 

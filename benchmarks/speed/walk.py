@@ -1,7 +1,8 @@
-"""G4: private steps of a token walk on logistic losses, against a plain numpy loop that does the same.
+"""G4: private steps of a token walk on logistic losses, against a plain numpy loop that does the
+same.
 
-A million steps on a sparse graph; and the size of the published experiments, 20,000 steps among 2000 peers on the
-complete graph, twenty runs of it on one core and on all.
+A million steps on a sparse graph; and the size of the published experiments, 20,000 steps among
+2000 peers on the complete graph, twenty runs of it on one core and on all.
 """
 
 from __future__ import annotations
@@ -19,24 +20,33 @@ import bruit as br
 from benchmarks.timing import Answer, Goal, interleaved, main
 from bruit.graphs import Graph, complete, erdos_renyi
 from bruit.randomness import Replay
-from bruit.repeating import repeat
+from bruit.runs.repeat import repeat
 from bruit.tasks import Logistic, Records
 
 RECORDS, RATE = 8, 0.1
 NOISE = br.Gaussian(clip=1.0, sigma=1.0)
 LABELS = {
-    "loop": "numpy loop, PCG64 noise", "same": "numpy loop, the same noise", "generic": "br.run, generic",
+    "loop": "numpy loop, PCG64 noise",
+    "same": "numpy loop, the same noise",
+    "generic": "br.run, generic",
     "fused": "br.run, fused",
-}  # fmt: skip
+}
 
 
 def numpy_loop(graph: Graph, task: Logistic, steps: int, dice: Replay | None = None) -> object:
-    """Gradient of the holder's records, clipping, noise, a random neighbor; one peer at a time, as one writes it first.
+    """Gradient of the holder's records, clipping, noise, a random neighbor; one peer at a time, as
+    one writes it first.
 
-    The noise comes from numpy's PCG64, or from dice: cryptographic, and rounded to the mechanism's lattice.
+    The noise comes from numpy's PCG64, or from dice: cryptographic, and rounded to the mechanism's
+    lattice.
     """
     block, rng, at = task.records.blocks[0], np.random.default_rng(0), 0
-    x, indptr, indices, law = np.zeros(task.dim), graph.weights.indptr, graph.weights.indices, graph.cumulative
+    x, indptr, indices, law = (
+        np.zeros(task.dim),
+        graph.weights.indptr,
+        graph.weights.indices,
+        graph.cumulative,
+    )
     for hop in range(steps):
         features, targets = block.features[at], block.targets[at]
         slopes = (np.tanh(features @ x / 2) - targets) / 2
@@ -58,7 +68,9 @@ def task_of(peers: int, d: int) -> Logistic:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(peers * RECORDS, d))
     targets = np.where(rng.random(len(features)) < 0.5, 1.0, -1.0)
-    return Logistic(Records.of(features, targets, np.repeat(np.arange(peers), RECORDS), rows="unit"))
+    return Logistic(
+        Records.of(features, targets, np.repeat(np.arange(peers), RECORDS), rows="unit")
+    )
 
 
 def compare(answer: Answer, graph: Graph, d: int, few: int, total: int) -> None:
@@ -66,7 +78,15 @@ def compare(answer: Answer, graph: Graph, d: int, few: int, total: int) -> None:
     task = task_of(graph.n, d)
 
     def run(engine: br.Bulk, steps: int) -> br.Run:
-        return br.run(br.WalkSGD(RATE), graph, task, privacy=NOISE, steps=steps, evaluate_every=0, engine=engine)
+        return br.run(
+            br.WalkSGD(rate=RATE),
+            graph,
+            task,
+            privacy=NOISE,
+            steps=steps,
+            evaluate_every=0,
+            engine=engine,
+        )
 
     seconds = interleaved(
         {
@@ -83,13 +103,20 @@ def compare(answer: Answer, graph: Graph, d: int, few: int, total: int) -> None:
     ratio = seconds["loop"] / few / (seconds["fused"] / total)
     answer.add(f"d = {d}: fused against the loop with PCG64 noise", ratio, "times faster")
     if d == 8:
-        answer.goals.append(Goal(f"d = 8, {total} steps: times faster than the PCG64 loop", ratio, 100, at_least=True))
-        answer.goals.append(Goal("d = 8: CPU s for 10^6 steps", seconds["fused"] / total * 1e6, 0.12))
+        answer.goals.append(
+            Goal(
+                f"d = 8, {total} steps: times faster than the PCG64 loop", ratio, 100, at_least=True
+            )
+        )
+        answer.goals.append(
+            Goal("d = 8: CPU s for 10^6 steps", seconds["fused"] / total * 1e6, 0.12)
+        )
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def spin(turns: int) -> float:
-    """A loop that needs nothing but a core: what two cores gain on it is what the machine has to give just now."""
+    """A loop that needs nothing but a core: what two cores gain on it is what the machine has to
+    give just now."""
     total = 0.0
     for k in range(turns):
         total += 1.0 / (k + 1.0)
@@ -97,7 +124,8 @@ def spin(turns: int) -> float:
 
 
 def wall(work: Callable[[int], object], repeats: int) -> float:
-    """How many times faster two at a time are than one, by the clock on the wall: the median of paired turns."""
+    """How many times faster two at a time are than one, by the clock on the wall: the median of
+    paired turns."""
     found = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -109,12 +137,21 @@ def wall(work: Callable[[int], object], repeats: int) -> float:
 
 
 def published_size(answer: Answer, repeats: int) -> None:
-    """20,000 steps among 2000 peers: one run against the loop, and twenty runs on two cores against one."""
+    """20,000 steps among 2000 peers: one run against the loop, and twenty runs on two cores against
+    one."""
     graph, task, steps = complete(2000), task_of(2000, 8), 20_000
 
     def runs(count: int, workers: int) -> object:
-        return repeat(br.WalkSGD(RATE), graph, task, seeds=range(count), workers=workers, privacy=NOISE, steps=steps,
-                      evaluate_every=0)  # fmt: skip
+        return repeat(
+            br.WalkSGD(rate=RATE),
+            graph,
+            task,
+            seeds=range(count),
+            workers=workers,
+            privacy=NOISE,
+            steps=steps,
+            evaluate_every=0,
+        )
 
     def spins(workers: int) -> None:
         with ThreadPoolExecutor(workers) as pool:
@@ -122,10 +159,20 @@ def published_size(answer: Answer, repeats: int) -> None:
 
     def one_after_the_other() -> None:
         for seed in range(20):
-            br.run(br.WalkSGD(RATE), graph, task, privacy=NOISE, steps=steps, seed=seed, evaluate_every=0,
-                   engine=br.Bulk(fused=True))  # fmt: skip
+            br.run(
+                br.WalkSGD(rate=RATE),
+                graph,
+                task,
+                privacy=NOISE,
+                steps=steps,
+                seed=seed,
+                evaluate_every=0,
+                engine=br.Bulk(fused=True),
+            )
 
-    seconds = interleaved({"loop": lambda: numpy_loop(graph, task, steps), "fused": one_after_the_other}, repeats)
+    seconds = interleaved(
+        {"loop": lambda: numpy_loop(graph, task, steps), "fused": one_after_the_other}, repeats
+    )
     ratio = seconds["loop"] / (seconds["fused"] / 20)
     answer.add("20,000 steps, 2000 peers: one run of twenty", seconds["fused"] / 20 * 1e3, "CPU ms")
     answer.add("20,000 steps, 2000 peers: against the PCG64 loop", ratio, "times faster")
@@ -133,8 +180,14 @@ def published_size(answer: Answer, repeats: int) -> None:
     gained, possible = wall(lambda workers: runs(20, workers), repeats), wall(spins, repeats)
     answer.add("20 runs: two at a time against one", gained, "times faster")
     answer.add("a bare loop: two at a time against one", possible, "times faster")
-    answer.goals.append(Goal("20,000 steps, 2000 peers: times faster than the PCG64 loop", ratio, 100, at_least=True))
-    answer.goals.append(Goal("20 runs on two cores: share of what a bare loop gains", gained / possible, 0.7, True))
+    answer.goals.append(
+        Goal(
+            "20,000 steps, 2000 peers: times faster than the PCG64 loop", ratio, 100, at_least=True
+        )
+    )
+    answer.goals.append(
+        Goal("20 runs on two cores: share of what a bare loop gains", gained / possible, 0.7, True)
+    )
 
 
 def measure(quick: bool = False) -> Answer:

@@ -1,4 +1,5 @@
-"""The privacy loss of every pair of 2048 peers in a walk that has not started, on an arbitrary graph."""
+"""The privacy loss of every pair of 2048 peers in a walk that has not started, on an arbitrary
+graph."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from benchmarks.timing import Answer, Goal, main
 from bruit.graphs import erdos_renyi
-from bruit.privacy.network.walk_pairs import pair_guarantee, pairwise_epsilons
+from bruit.privacy.ahead.walk_pairs import pair_guarantee, pairwise_epsilons
 
 
 def measure(quick: bool = False) -> Answer:

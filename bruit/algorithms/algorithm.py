@@ -2,9 +2,9 @@
 
     one step at peer i:   inbox --> absorb(state, inbox, home) --> state --> emit(state) --> neighbors
 
-Kernels are pure: state in, state out, arrays whose first axis is the batch. The same code runs for a million
-simulated peers and for one real peer. `emit` sees neither data nor dice, so a message sent twice is the same message
-and what follows a release is post-processing.
+Kernels are pure: state in, state out, arrays whose first axis is the batch. The same code runs for
+a million simulated peers and for one real peer. `emit` sees neither data nor dice, so a message
+sent twice is the same message and what follows a release is post-processing.
 """
 
 from __future__ import annotations
@@ -15,45 +15,28 @@ import inspect
 import pkgutil
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast, get_type_hints
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 import numpy as np
 
-from bruit.algorithms.home import Door, Home
+from bruit.algorithms.course import Course, Reads
+from bruit.algorithms.door import Door
+from bruit.algorithms.expectation import DeclaredFacts, Expectation
+from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
-from bruit.algorithms.schedules import Rounds, Schedule
-from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError
+from bruit.algorithms.schedules.rounds.schedule import Rounds
+from bruit.algorithms.schedules.schedule import Schedule
+from bruit.algorithms.turns import Turns
+from bruit.arrays import Array
+from bruit.errors import ConfigError, LocalProtocolError
 from bruit.graphs import Graph, GraphSequence
-from bruit.privacy.network.theorem import Theorem
-from bruit.randomness import Dice
+from bruit.mechanisms.mechanism import Mechanism
+from bruit.privacy.theorem import Theorem
+from bruit.tasks.task import Task
 
 State = TypeVar("State")
-
-
-class Stops(NamedTuple):
-    """Where a compiled loop stops to be looked at: after every so many steps (0: only where it likes), `at` is told how
-    many are done, and the state. `watched`: what it finds is given to `absorb`, which must say the same, so that all
-    data leaves through the door and its ledger line."""
-
-    every: int = 0
-    at: Callable[[int, Any], None] = lambda done, state: None
-    watched: bool = False
-
-    def parts(self, total: int, longest: int) -> Iterator[slice]:
-        """The steps in order, in parts of at most that length that end where somebody looks."""
-        begin = 0
-        while begin < total:
-            due = (begin // self.every + 1) * self.every if self.every else total
-            end = min(begin + longest, due, total)
-            yield slice(begin, end)
-            begin = end
-
-    def pass_by(self, done: int, total: int, state: Any) -> None:
-        """Tell the state after so many steps; the last one is the engine's to tell."""
-        if done < total:
-            self.at(done, state)
+EVERYBODY = "everybody"
 
 
 class Public:
@@ -63,25 +46,42 @@ class Public:
 class Algorithm(ABC, Generic[State]):
     """What every algorithm offers; concrete ones are frozen dataclasses, one per file.
 
-    `linear` claims that messages are linear in what the door released (tested by superposition); `private` lists
-    state fields that must stay at home and are blanked before `emit`; `guarantees` lists the theorems that apply.
-    `fused_within` is how far a fused path may be from the general one, relative to the largest number of the state (or
-    to 1); `fused_by_door` says that a watched one (`Stops`) reads no record past a `Home`, as `absorb` does.
+    `asks` is what algorithms of exactly this class ask peers for, one of `bruit.tasks.task.QUESTIONS`;
+    None: nothing is known. `linear` claims that messages are linear in what the door released
+    (tested by superposition);
+    `private` lists state fields that must stay at home and are blanked before `emit`; `guarantees`
+    lists the theorems that apply. `fused_within` is how far a fused path may be from the general
+    one, relative to the largest number of the state (or to 1); `fused_reads` is what it reads after
+    `start`: "nothing"; "home", if a watched one (`Stops`) reads no record past a `Home`, as
+    `absorb` does; else "unwatched", and such a path is taken only where it is asked for. `words`
+    are parameters that an experiment may give by a word, which `explained` makes a number of;
+    `counting` tells that it counts answers that are each one of several values.
     """
 
+    asks: ClassVar[str | None] = None
     linear: ClassVar[bool] = False
     private: ClassVar[tuple[str, ...]] = ()
+    shares_noise: ClassVar[bool] = False  # its first word hides under noise that neighbors share
     simulated_only: ClassVar[str] = ""  # why real peers cannot run it, if they cannot
     fused_within: ClassVar[float] = 1e-9
-    fused_by_door: ClassVar[bool] = False
+    fused_reads: ClassVar[Reads] = "unwatched"
+    words: ClassVar[Mapping[str, str]] = {}
+    counting: ClassVar[bool] = False
 
     @property
     def schedule(self) -> Schedule:
         """When peers speak; rounds unless the algorithm has a field of that name."""
         return Rounds()
 
+    @property
+    def against(self) -> str:
+        """Whom a budget, and what a real peer says it has spent, hold against: everybody together
+        (local DP), unless masks hide what a peer says."""
+        return EVERYBODY
+
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> Any:
-        """Public facts, made once before the run and written to its manifest; never from the records."""
+        """Public facts, made once before the run and written to its manifest; never from the
+        records."""
         return Public()
 
     @abstractmethod
@@ -89,9 +89,15 @@ class Algorithm(ABC, Generic[State]):
         """The state before anything was heard."""
 
     def resume(self, state: State, home: Home) -> State:
-        """The state of an earlier phase of this algorithm, ready to speak again: what its last step left out, since
-        nobody was to hear it, is made up for here. `home.before` says how many steps there were."""
+        """The state of an earlier phase of this algorithm, ready to speak again: what its last step
+        left out, since nobody was to hear it, is made up for here. `home.before` says how many
+        steps there were."""
         return state
+
+    def retold(self, row: Any) -> State:
+        """The state of a peer whose first word is this row, where neighbors share noise: a later
+        start cannot draw it again, and goes on from what was said."""
+        raise LocalProtocolError(f"{self.name()} does not say its whole state")
 
     @abstractmethod
     def emit(self, state: State, edges: Edges) -> Message:
@@ -105,38 +111,57 @@ class Algorithm(ABC, Generic[State]):
     def estimate(self, state: State) -> Array:
         """What each peer holds as its result  # (lanes, d)."""
 
+    def explained(
+        self,
+        key: str,
+        task: Task,
+        graph: Graph | GraphSequence,
+        steps: int,
+        privacy: Mechanism | None,
+    ) -> Algorithm[State]:
+        """The same with the number that the word of that parameter stands for, in a run of so many
+        steps; one of those that have `words`."""
+        raise ConfigError(f"{self.name()} has no word for {key!r}; give a number")
+
+    def check_peers(self, graph: Graph | GraphSequence, steps: int) -> None:
+        """Refuse a graph on which some peers would take no part."""
+
+    def references(self, task: Task) -> dict[str, float]:
+        """For observers only: what is measured of this algorithm on the whole task, beside the
+        references of the task."""
+        return {}
+
+    def expected(self, known: DeclaredFacts) -> Expectation | None:
+        """How close theory says it comes to the optimum; None: there is no statement on it. Raises
+        ConfigError with the reason where the statement does not apply."""
+        return None
+
+    def charged(self, steps: int) -> int | None:
+        """How many releases everybody is charged for, where the peers' own lines do not tell; None:
+        they tell."""
+        return None
+
     def bare(self, graph: Graph | GraphSequence, steps: int, peer: int) -> str:
-        """Why something of that peer's leaves it without noise of its own, so that only others hide it; "": nothing."""
+        """Why something of that peer's leaves it without noise of its own, so that only others hide
+        it; "": nothing."""
         return ""
 
+    def turns(self, graph: Graph | GraphSequence, steps: int) -> Turns:
+        """When a peer may read its data: at every position of the schedule, unless an algorithm
+        says otherwise."""
+        return Turns()
+
     def adopt(self, state: State, token: Any, public: Any) -> State:
-        """The state of peers that are told the last token of a walk, one row each; of walks that may be `published`."""
+        """The state of peers that are told the last token of a walk, one row each; of walks that
+        may be `published`."""
         raise ConfigError(f"{self.name()} has no token that could be published")
 
-    def fused_rounds(self, state: State, graph: Graph, steps: int, public: Any) -> State | None:
-        """The state after all rounds, computed by one compiled loop; for algorithms that read nothing after `start`.
+    def fused(self, state: State, course: Course) -> tuple[State, int] | None:
+        """The state after the whole run, computed by one compiled loop, and how many events (rounds,
+        meetings, hops, wakes) it was.
 
-        Fused paths must equal the generic one up to rounding and write the same ledger lines; None: not offered.
-        """
-        return None
-
-    def fused_pairs(self, state: State, graph: Graph, steps: int, dice: Dice) -> tuple[State, int] | None:
-        """The state after the meetings that the schedule draws from these dice, and how many they were."""
-        return None
-
-    def fused_walk(self, state: State, path: Ints, door: Door, stops: Stops) -> State | None:
-        """The state after the token visited the peers of the path in order, reading data through the door; it is looked
-        at on the way, at the `stops`."""
-        return None
-
-    def fused_wakes(self, state: State, graph: Graph, woken: Ints, door: Door) -> State | None:
-        """The state after these peers woke in this order, reading data through the door."""
-        return None
-
-    def fused_points(self, state: State, graph: Graph, steps: int, door: Door, dice: Dice) -> tuple[State, int] | None:
-        """The state after all exchanges of an algorithm whose peers pass points on, and how many they were.
-
-        For such algorithms everything after `start` is public: draws, exchanges, and what the door says of pairs.
+        It must equal the general path up to rounding and write the same ledger lines; None: not
+        offered.
         """
         return None
 
@@ -145,7 +170,8 @@ class Algorithm(ABC, Generic[State]):
         return ""
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        """Theorems on this algorithm's views, each naming it; the least that holds is taken, local DP if none does."""
+        """Theorems on this algorithm's views, each naming it; the least that holds is taken, local
+        DP if none does."""
         return ()
 
     @classmethod
@@ -164,7 +190,9 @@ class Algorithm(ABC, Generic[State]):
         erased = {}
         for field in self.private:
             kept = getattr(state, field)
-            erased[field] = np.full_like(kept, np.nan) if kept.dtype.kind == "f" else np.zeros_like(kept)
+            erased[field] = (
+                np.full_like(kept, np.nan) if kept.dtype.kind == "f" else np.zeros_like(kept)
+            )
         return cast(State, cast(Any, state)._replace(**erased))
 
 
@@ -183,15 +211,22 @@ def catalog() -> dict[str, type[Algorithm[Any]]]:
     import bruit.algorithms as folder
 
     found = {}
-    for module in pkgutil.iter_modules(folder.__path__):
-        for kind in vars(importlib.import_module(f"{folder.__name__}.{module.name}")).values():
-            if inspect.isclass(kind) and issubclass(kind, Algorithm) and not inspect.isabstract(kind):
+    for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
+        if ".compiled" in module.name:
+            continue  # no algorithm there, and its loops are loaded when they are needed
+        for kind in vars(importlib.import_module(module.name)).values():
+            if (
+                inspect.isclass(kind)
+                and issubclass(kind, Algorithm)
+                and not inspect.isabstract(kind)
+            ):
                 found[kind.name()] = kind
     return dict(sorted(found.items()))
 
 
 def algorithm_from(description: Mapping[str, Any]) -> Algorithm[Any]:
-    """The algorithm a manifest or an experiment describes; unknown names and parameters are refused by name."""
+    """The algorithm a manifest or an experiment describes; unknown names and parameters are refused
+    by name."""
     from difflib import get_close_matches
 
     parameters = dict(description)
@@ -207,7 +242,9 @@ def algorithm_from(description: Mapping[str, Any]) -> Algorithm[Any]:
         if key not in fields:
             near = get_close_matches(key, fields, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"{name} has no parameter {key!r}{hint} (it has: {', '.join(fields) or 'none'})")
+            raise ConfigError(
+                f"{name} has no parameter {key!r}{hint} (it has: {', '.join(fields) or 'none'})"
+            )
         if key == "schedule":
             parameters[key] = Schedule.from_description(value)
         else:
@@ -222,4 +259,6 @@ def _typed(owner: str, key: str, value: Any, hint: Any) -> Any:
     try:
         return TypeAdapter(hint, config={"strict": False}).validate_python(value)
     except ValidationError as error:
-        raise ConfigError(f"{owner}: {key} = {value!r} is not valid: {error.errors()[0]['msg'].lower()}") from None
+        raise ConfigError(
+            f"{owner}: {key} = {value!r} is not valid: {error.errors()[0]['msg'].lower()}"
+        ) from None

@@ -1,13 +1,13 @@
 """What travels between peers, in batches: edges, messages, inboxes and per-neighbor slots.
 
-A batch is a set of *lanes*, one per peer; the simulator uses all peers at once, a real peer is a batch of one.
-Received messages are a CSR matrix (lanes x senders) of mixing weights and an array of payload rows, so that
-mixing is one sparse product whatever the batch.
+A batch is a set of *lanes*, one per peer; the simulator uses all peers at once, a real peer is a
+batch of one. Received messages are a CSR matrix (lanes x senders) of mixing weights and an array of
+payload rows, so that mixing is one sparse product whatever the batch.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, TypeVar, cast
@@ -61,10 +61,16 @@ class Slots:
             return self
         base = 1 + max(self.peers.max(initial=0), edges.peers.max(initial=0))
         here = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start)) * base + self.peers
-        there = np.repeat(np.arange(len(edges.start) - 1), np.diff(edges.start)) * base + edges.peers
+        there = (
+            np.repeat(np.arange(len(edges.start) - 1), np.diff(edges.start)) * base + edges.peers
+        )
         rows = np.zeros((len(there), self.rows.shape[1]))
         place = np.searchsorted(here, there)
-        known = (place < len(here)) & (here[np.minimum(place, len(here) - 1)] == there) if len(here) else there < 0
+        known = (
+            (place < len(here)) & (here[np.minimum(place, len(here) - 1)] == there)
+            if len(here)
+            else there < 0
+        )
         rows[known] = self.rows[place[known]]
         return Slots(edges.start, edges.peers, rows)
 
@@ -76,7 +82,10 @@ class Slots:
     def put(self, lanes: Ints, new: Slots) -> None:
         where = spans(self.start, lanes)
         if not np.array_equal(self.peers[where], new.peers):
-            raise ConfigError("per-neighbor slots changed their neighbors inside a partial update; lay them out first")
+            raise ConfigError(
+                "per-neighbor slots changed their neighbors inside a partial update; lay them out "
+                "first"
+            )
         self.rows[where] = new.rows
 
 
@@ -97,7 +106,9 @@ def put(state: S, lanes: Ints, new: S) -> None:
     elif isinstance(state, Slots):
         state.put(lanes, cast(Slots, new))
     else:
-        for part, fresh in zip(cast(tuple[Any, ...], state), cast(tuple[Any, ...], new), strict=True):
+        for part, fresh in zip(
+            cast(tuple[Any, ...], state), cast(tuple[Any, ...], new), strict=True
+        ):
             put(part, lanes, fresh)
 
 
@@ -110,14 +121,17 @@ def join(states: list[S]) -> S:
         parts = cast(list[Slots], states)
         counts = np.concatenate([np.diff(part.start) for part in parts])
         start = np.concatenate(([0], np.cumsum(counts)))
-        peers, rows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("peers", "rows"))
+        peers, rows = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("peers", "rows")
+        )
         return cast(S, Slots(start, peers, rows))
     columns = zip(*cast(list[tuple[Any, ...]], states), strict=True)
     return type(first)(*(join(list(column)) for column in columns))
 
 
 def row_bytes(rows: Rows) -> int:
-    """Bytes of the payload of one message, its arrays as they travel: eight a number, one a truth value or byte."""
+    """Bytes of the payload of one message, its arrays as they travel: eight a number, one a truth
+    value or byte."""
     parts = (rows,) if isinstance(rows, np.ndarray) else rows
     return sum(part.dtype.itemsize * prod(part.shape[1:]) for part in parts)
 
@@ -149,17 +163,23 @@ class Edges:
         """One copy per target of each lane's row, as slots."""
         return Slots(self.start, self.peers, np.repeat(rows, np.diff(self.start), axis=0))
 
+    def take(self, lanes: Ints) -> Edges:
+        """Those of some lanes."""
+        start = np.concatenate(([0], np.cumsum(np.diff(self.start)[lanes])))
+        return Edges(self.ids[lanes], start, self.peers[spans(self.start, lanes)])
+
     def none(self) -> Edges:
         """No target at all: the peers have spoken for the last time."""
         return Edges(self.ids, np.zeros_like(self.start), self.peers[:0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Links:
     """Who hears whom in one exchange: senders, weights, and where the senders' rows lie.
 
-    `columns` locates the broadcast row of each sender, `own` is the weight a lane gives itself. `full` holds the same
-    weights as one matrix with the lane's own row included, for broadcasts whose rows include the receivers.
+    `columns` locates the broadcast row of each sender, `own` is the weight a lane gives itself.
+    `full` holds the same weights as one matrix with the lane's own row included, for broadcasts
+    whose rows include the receivers.
     """
 
     ids: Ints  # (lanes,)
@@ -174,13 +194,21 @@ class Links:
     def of_graph(cls, graph: Graph) -> Links:
         """All peers at once: broadcast rows are indexed by peer."""
         if graph.implicit:
-            return AllLinks(graph, np.arange(graph.n))
+            return AllLinks(graph=graph, ids=np.arange(graph.n))
         matrix = graph.weights
         owners = np.repeat(np.arange(graph.n), np.diff(matrix.indptr))
         off = matrix.indices != owners
         start = np.concatenate(([0], np.cumsum(graph.degrees)))
         senders = matrix.indices[off].astype(np.int64)
-        return cls(np.arange(graph.n), start, senders, senders, matrix.data[off], graph.self_weights(), matrix)
+        return cls(
+            ids=np.arange(graph.n),
+            start=start,
+            senders=senders,
+            columns=senders,
+            weights=matrix.data[off],
+            own=graph.self_weights(),
+            full=matrix,
+        )
 
     @classmethod
     def alone(cls, n: int) -> Links:
@@ -191,23 +219,48 @@ class Links:
     def alone_at(cls, lanes: Ints) -> Links:
         """The same for some lanes."""
         none = np.zeros(0, np.int64)
-        return cls(lanes, np.zeros(len(lanes) + 1, np.int64), none, none, np.zeros(0), np.ones(len(lanes)))
+        return cls(
+            ids=lanes,
+            start=np.zeros(len(lanes) + 1, np.int64),
+            senders=none,
+            columns=none,
+            weights=np.zeros(0),
+            own=np.ones(len(lanes)),
+        )
 
     @classmethod
     def of_peer(cls, graph: Graph, peer: int) -> Links:
-        """One peer: broadcast rows are its neighbors' and its own, sorted by id, as it would receive them."""
+        """One peer: broadcast rows are its neighbors' and its own, sorted by id, as it would
+        receive them."""
         around, weights = graph.row(peer)
         off = around != peer
-        full = csr_array((weights, np.arange(len(around)), np.array([0, len(around)])), shape=(1, len(around)))
+        full = csr_array(
+            (weights, np.arange(len(around)), np.array([0, len(around)])), shape=(1, len(around))
+        )
         start = np.array([0, int(off.sum())])
-        return cls(np.array([peer]), start, around[off], np.flatnonzero(off), weights[off], weights[~off], full)
+        return cls(
+            ids=np.array([peer]),
+            start=start,
+            senders=around[off],
+            columns=np.flatnonzero(off),
+            weights=weights[off],
+            own=weights[~off],
+            full=full,
+        )
 
     @classmethod
     def of_meetings(cls, lanes: Ints, partners: Ints) -> Links:
         """Each lane hears one partner and gives both values the weight one half (gossip:GO-3)."""
         half = np.full(len(lanes), 0.5)
         order = np.arange(len(lanes))
-        return cls(lanes, np.arange(len(lanes) + 1), partners, order, half, half)
+        return cls(
+            ids=lanes,
+            start=np.arange(len(lanes) + 1),
+            senders=partners,
+            columns=order,
+            weights=half,
+            own=half,
+        )
 
     @property
     def copies(self) -> int:
@@ -221,8 +274,11 @@ class Links:
 
     @cached_property
     def flip(self) -> Ints:
-        """Where the copy (i hears j) lies among the copies ordered by sender; for all peers at once."""
-        order = csr_array((np.arange(len(self.senders)) + 1, self.senders, self.start), shape=(len(self.ids),) * 2)
+        """Where the copy (i hears j) lies among the copies ordered by sender; for all peers at
+        once."""
+        order = csr_array(
+            (np.arange(len(self.senders)) + 1, self.senders, self.start), shape=(len(self.ids),) * 2
+        )
         return order.T.tocsr().data.astype(np.int64) - 1
 
     def matrix(self, each: bool, rows: int) -> csr_array:
@@ -231,23 +287,33 @@ class Links:
         return csr_array((self.weights, columns, self.start), shape=(len(self.ids), rows))
 
     def without(self, dead: Bools) -> Links:
-        """The exchange with some copies missing in both directions: their weight goes back to the receiver itself."""
+        """The exchange with some copies missing in both directions: their weight goes back to the
+        receiver itself."""
         lanes = np.repeat(np.arange(len(self.ids)), np.diff(self.start))
         own = self.own + np.bincount(lanes, np.where(dead, self.weights, 0.0), len(self.ids))
         start = np.concatenate(([0], np.cumsum(np.bincount(lanes[~dead], minlength=len(self.ids)))))
-        kept = Links(self.ids, start, self.senders[~dead], self.columns[~dead], self.weights[~dead], own)
+        kept = Links(
+            ids=self.ids,
+            start=start,
+            senders=self.senders[~dead],
+            columns=self.columns[~dead],
+            weights=self.weights[~dead],
+            own=own,
+        )
         if self.full is None:
             return kept
-        mine = self.ids if self.full.shape[0] > 1 else np.setdiff1d(np.arange(self.full.shape[1]), self.columns)
+        mine = (
+            self.ids
+            if self.full.shape[0] > 1
+            else np.setdiff1d(np.arange(self.full.shape[1]), self.columns)
+        )
         diagonal = csr_array((own, mine, np.arange(len(own) + 1)), shape=self.full.shape)
-        return Links(*kept.parts(), csr_array(kept.matrix(False, self.full.shape[1]) + diagonal))
-
-    def parts(self) -> tuple[Ints, Ints, Ints, Ints, Array, Array]:
-        return self.ids, self.start, self.senders, self.columns, self.weights, self.own
+        return replace(kept, full=csr_array(kept.matrix(False, self.full.shape[1]) + diagonal))
 
 
 class _AllEdges(Edges):
-    """Each of these lanes speaks to everybody else, in a graph whose links are too many to be listed."""
+    """Each of these lanes speaks to everybody else, in a graph whose links are too many to be
+    listed."""
 
     def __init__(self, graph: Graph, ids: Ints) -> None:
         object.__setattr__(self, "ids", ids)
@@ -258,18 +324,27 @@ class _AllEdges(Edges):
     def peers(self) -> Ints:
         return cast(Ints, cast(Any, self)._graph.weights.indices)  # refused, with a sentence
 
+    def take(self, lanes: Ints) -> Edges:
+        return _AllEdges(cast(Any, self)._graph, self.ids[lanes])
+
     def none(self) -> Edges:
         return Links.alone_at(self.ids).edges
 
 
 class AllLinks(Links):
-    """Each of these lanes hears everybody else, in a graph whose links are too many to be listed: only what takes the
-    mixed messages can be told them (`Inbox.mix`), anything that looks at single links is refused."""
+    """Each of these lanes hears everybody else, in a graph whose links are too many to be listed:
+    only what takes the mixed messages can be told them (`Inbox.mix`), anything that looks at single
+    links is refused."""
 
     def __init__(self, graph: Graph, ids: Ints) -> None:
         edges = _AllEdges(graph, ids)
-        for field, value in (("ids", ids), ("start", edges.start), ("own", graph.self_weights()[ids]),
-                             ("graph", graph), ("full", _Mixing(graph) if len(ids) == graph.n else None)):  # fmt: skip
+        for field, value in (
+            ("ids", ids),
+            ("start", edges.start),
+            ("own", graph.self_weights()[ids]),
+            ("graph", graph),
+            ("full", _GraphOperator(graph) if len(ids) == graph.n else None),
+        ):
             object.__setattr__(self, field, value)
 
     graph: Graph
@@ -290,7 +365,7 @@ class AllLinks(Links):
 
 
 @dataclass(frozen=True)
-class _Mixing:
+class _GraphOperator:
     """The weights of a graph as something to multiply with, and nothing else."""
 
     graph: Graph
@@ -333,27 +408,37 @@ class Inbox:
     def only(self) -> Array:
         """The single row each lane received (meetings, tokens)."""
         if len(self.links.senders) != len(self.links.ids):
-            raise ConfigError("this algorithm expects exactly one message per peer and step; use Pairs or Walk")
+            raise ConfigError(
+                "this algorithm expects exactly one message per peer and step; use Pairs or Walk"
+            )
         return self.copies()
 
     def mix(self, own: Array | None = None) -> Array:
-        """sum_j W_ij row_j, with the lane's own row taken from `own` when given (it never traveled)."""
+        """sum_j W_ij row_j, with the lane's own row taken from `own` when given (it never
+        traveled)."""
         mixed = self._mixed(own)
         return mixed if self.late is None else mixed + self.late
 
     def whole(self, cell: int) -> Array:
-        """sum_j (cell W_ij) row_j where all weights are multiples of 1/cell: a sum of rows, exact on a grid.
+        """sum_j (cell W_ij) row_j where all weights are multiples of 1/cell: a sum of rows, exact
+        on a grid.
 
-        The own row stands in for copies that are missing. What comes after its round is left out: it would be a part of
-        another sum.
+        The own row stands in for copies that are missing. What comes after its round is left out:
+        it would be a part of another sum.
         """
         rows: Array = self.rows
         counts = np.rint(cell * self.links.weights)
-        links = Links(*self.links.parts()[:4], counts, np.rint(cell * self.links.own))
-        return cast(Array, links.own[:, None] * self.own + links.matrix(self.each, len(rows)) @ rows)
+        links = replace(self.links, weights=counts, own=np.rint(cell * self.links.own), full=None)
+        return cast(
+            Array, links.own[:, None] * self.own + links.matrix(self.each, len(rows)) @ rows
+        )
 
     def _mixed(self, own: Array | None) -> Array:
         if own is None and not self.each and self.links.full is not None:
             return cast(Array, self.links.full @ self.rows)
         mine: Array = self.own if own is None else own
-        return cast(Array, self.links.own[:, None] * mine + self.links.matrix(self.each, len(self.rows)) @ self.rows)
+        return cast(
+            Array,
+            self.links.own[:, None] * mine
+            + self.links.matrix(self.each, len(self.rows)) @ self.rows,
+        )

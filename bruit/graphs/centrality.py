@@ -1,8 +1,8 @@
 """How central peers are and how much pairs communicate, to set beside privacy losses (walk:RW-11).
 
-    communicability   G_uv = sum_{i >= 1} c_i (W^i)_uv,   c_i = 1 / i!  (exponential)   or   c_i = a^i  (resolvent)
-    Katz              (I - a A^T) x = 1 on the adjacency matrix A, a < 1 / rho(A)
-    eigenvector       A x = rho(A) x, the figures of the literature labelled Katz
+communicability   G_uv = sum_{i >= 1} c_i (W^i)_uv,   c_i = 1 / i!  (exponential)   or   c_i = a^i  (resolvent)
+Katz              (I - a A^T) x = 1 on the adjacency matrix A, a < 1 / rho(A)
+eigenvector       A x = rho(A) x, the figures of the literature labelled Katz
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def katz_communicability(graph: Graph, decay: float = 0.1) -> Array:
     [0.035801048, 0.001278609]
     """
     if not 0 < decay < 1:
-        raise ConfigError(f"the sum of a^i W^i needs 0 < a < 1, since W is stochastic; found a = {decay}")
+        raise ConfigError(
+            f"the sum of a^i W^i needs 0 < a < 1, since W is stochastic; found a = {decay}"
+        )
     values, vectors = np.linalg.eigh(graph.weights.toarray())
     return np.asarray((vectors * (decay * values / (1 - decay * values))) @ vectors.T)
 
@@ -51,16 +53,23 @@ def katz_centrality(graph: Graph, decay: float = 0.1) -> Array:
     radius = float(np.linalg.eigvalsh(adjacency)[-1])
     if not 0 < decay * max(radius, 1e-300) < 1:
         raise ConfigError(
-            f"Katz centrality needs 0 < a < 1 / rho(A) = {1 / radius if radius > 0 else np.inf:g}, found a = {decay};"
+            f"Katz centrality needs 0 < a < 1 / rho(A) = {1 / radius if radius > 0 else np.inf:g}, "
+            f"found a = {decay};"
             " lower the decay"
         )
-    return np.asarray(np.linalg.solve(np.eye(graph.n) - decay * adjacency, np.ones(graph.n)), np.float64)
+    return np.asarray(
+        np.linalg.solve(np.eye(graph.n) - decay * adjacency, np.ones(graph.n)), np.float64
+    )
 
 
 def eigenvector_centrality(graph: Graph) -> Array:
-    """The positive eigenvector of the adjacency matrix with unit length; the graph must be connected  # (n,)."""
+    """The positive eigenvector of the adjacency matrix with unit length; the graph must be
+    connected  # (n,)."""
     if not graph.is_connected():
-        raise ConfigError(f"eigenvector centrality needs a connected graph; {graph.name} is not: take one component")
+        raise ConfigError(
+            f"eigenvector centrality needs a connected graph; {graph.name} is not: take one "
+            f"component"
+        )
     vector = np.linalg.eigh(_adjacency(graph))[1][:, -1]
     return np.asarray(np.abs(vector))
 

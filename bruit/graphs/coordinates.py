@@ -1,11 +1,12 @@
-"""Where peers stand in a drawing: by the coordinates of a graph's own family where it has any, else by springs.
+"""Where peers stand in a drawing: by the coordinates of a graph's own family where it has any, else
+by springs.
 
     coordinates(torus(6, 6)).places      a grid; links that go around are short ends at its borders
     coordinates(butterfly(16)).stages    rounds as columns, peers as rows
 
-A family is believed only if the links are its links, so a drawing never contradicts the graph. Lines, circles, stars,
-trees and complete graphs are recognized whatever their name and the order of their peers. Everything is a function of
-the graph: the same graph gives the same picture.
+A family is believed only if the links are its links, so a drawing never contradicts the graph.
+Lines, circles, stars, trees and complete graphs are recognized whatever their name and the order of
+their peers. Everything is a function of the graph: the same graph gives the same picture.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from bruit.graphs.graph import Graph
 from bruit.graphs.mixing import from_edges
 from bruit.graphs.sequence import Butterfly, GraphSequence, Static
 
-SPRING = 400  # peers up to which springs are relaxed; above, peers stay where their distances put them
+SPRING = (
+    400  # peers up to which springs are relaxed; above, peers stay where their distances put them
+)
 PIVOTS = 48  # peers to which distances are measured
 MOST_LINKS = 3000  # that are drawn; of more, evenly chosen ones
 STAGED = 256  # peers up to which the rounds of a changing graph are drawn as stages
 ROUNDS = 64  # of a changing graph that are joined to say who talks to whom
-SHOWN_ROUNDS = 8  # of a changing graph that are drawn as stages; all steps of one block of a butterfly
+SHOWN_ROUNDS = (
+    8  # of a changing graph that are drawn as stages; all steps of one block of a butterfly
+)
 FOLD = 24  # peers on a line above which it is folded
 LEAVES = 32  # of a tree above which it is drawn around its root
 GOLDEN = math.pi * (3 - math.sqrt(5.0))
@@ -43,21 +48,27 @@ SENTENCES = {
     "complete": "Everybody talks to everybody; peers stand on a circle.",
     "star": "One peer stands in the middle, all others around it.",
     "tree": "The root of the tree is on top, every peer below the one it hangs from.",
-    "round tree": "The root of the tree is in the middle, every peer outside of the one it hangs from.",
+    "round tree": "The root of the tree is in the middle, every peer outside of the one it hangs "
+    "from.",
     "grid": "Peers stand on their grid.",
-    "torus": "Peers stand on their grid; the short ends at its borders are links that go around to the other side.",
+    "torus": "Peers stand on their grid; the short ends at its borders are links that go around to "
+    "the other side.",
     "slices": "Peers stand on slices of their box, side by side.",
-    "levels": "Peers stand in columns by how many bits of their number are set; every link flips one bit.",
+    "levels": "Peers stand in columns by how many bits of their number are set; every link flips "
+    "one bit.",
     "digits": "Peers stand in the order of their numbers; whom they talk to changes every round.",
     "given": "Peers stand where they are.",
-    "springs": "Links pull peers together, all others push apart; the place of a peer means nothing else.",
-    "distances": "Peers that are far apart in the graph are far apart in the picture, as nearly as paper can do it.",
+    "springs": "Links pull peers together, all others push apart; the place of a peer means "
+    "nothing else.",
+    "distances": "Peers that are far apart in the graph are far apart in the picture, as nearly as "
+    "paper can do it.",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Rounds as columns and peers as rows: a link of round t leads from column t to column t + 1."""
+    """Rounds as columns and peers as rows: a link of round t leads from column t to column t +
+    1."""
 
     rows: Ints  # (n,) the row of every peer
     links: tuple[Ints, ...]  # (links, 2) of each round that is drawn
@@ -67,7 +78,8 @@ class Stages:
         return {"rows": self.rows.tolist(), "links": [links.tolist() for links in self.links]}
 
     def spread(self, peer: int) -> list[Ints]:
-        """Who may know something of a peer's value before each round, and after the last: peers in rising order."""
+        """Who may know something of a peer's value before each round, and after the last: peers in
+        rising order."""
         known = [np.array([peer], np.int64)]
         for links in self.links:
             both = np.concatenate([links, links[:, ::-1]])
@@ -77,10 +89,11 @@ class Stages:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Picture:
-    """How to draw a graph: places in the unit square, to be drawn in a box of width : height = `aspect` : 1.
+    """How to draw a graph: places in the unit square, to be drawn in a box of width : height =
+    `aspect` : 1.
 
-    `links` are drawn as straight lines, `stubs` are short segments in the same square, for links that go around.
-    `total` counts all links of the graph. `kind` is a key of SENTENCES."""
+    `links` are drawn as straight lines, `stubs` are short segments in the same square, for links
+    that go around. `total` counts all links of the graph. `kind` is a key of SENTENCES."""
 
     kind: str
     places: Array  # (n, 2)
@@ -95,7 +108,11 @@ class Picture:
         around, drawn = len(self.stubs) // 2, len(self.links)
         left_out = self.total - drawn - around
         if self.kind == "digits":
-            more = "The rounds are drawn as stages." if self.stages else f"More than {STAGED} rows make no stages."
+            more = (
+                "The rounds are drawn as stages."
+                if self.stages
+                else f"More than {STAGED} rows make no stages."
+            )
             return f"{SENTENCES[self.kind]} {more}"
         if not left_out:
             return SENTENCES[self.kind]
@@ -108,15 +125,24 @@ class Picture:
         from scipy.spatial import cKDTree
 
         places = self.places / [1.0, self.aspect]
-        apart = np.asarray(cKDTree(places).query(places, k=2)[0], np.float64)  # (n, itself and the nearest)
+        apart = np.asarray(
+            cKDTree(places).query(places, k=2)[0], np.float64
+        )  # (n, itself and the nearest)
         return float(np.quantile(apart[:, 1], 0.1))
 
     def plain(self) -> dict[str, Any]:
         """The same as plain data, for a page that draws it."""
-        return {"kind": self.kind, "places": self.places.round(4).tolist(), "aspect": round(self.aspect, 4),
-                "edges": self.links.tolist(), "stubs": self.stubs.round(4).tolist(), "links": self.total,
-                "spacing": round(self.spacing(), 4), "sentence": self.sentence(),
-                "stages": self.stages and self.stages.plain()}  # fmt: skip
+        return {
+            "kind": self.kind,
+            "places": self.places.round(4).tolist(),
+            "aspect": round(self.aspect, 4),
+            "edges": self.links.tolist(),
+            "stubs": self.stubs.round(4).tolist(),
+            "links": self.total,
+            "spacing": round(self.spacing(), 4),
+            "sentence": self.sentence(),
+            "stages": self.stages and self.stages.plain(),
+        }
 
 
 def coordinates(graph: Graph | GraphSequence, steps: int | None = None) -> Picture:
@@ -132,8 +158,11 @@ def talking(graph: Graph | GraphSequence, steps: int | None = None) -> Graph:
         return graph
     most = min(graph.period or ROUNDS, ROUNDS)
     rounds = range(max(1, most if steps is None else min(steps, most)))
-    return from_edges(graph.n, np.unique(np.concatenate([graph.at(t).edges() for t in rounds]), axis=0),
-                      name=graph.name)  # fmt: skip
+    return from_edges(
+        graph.n,
+        np.unique(np.concatenate([graph.at(t).edges() for t in rounds]), axis=0),
+        name=graph.name,
+    )
 
 
 def _fixed(graph: Graph) -> Picture:
@@ -159,12 +188,25 @@ def _changing(graph: GraphSequence, steps: int | None) -> Picture:
     if not 1 < graph.n <= STAGED:
         return found
     stages = Stages(order, tuple(graph.at(t).edges() for t in range(rounds)))
-    return Picture(kind=found.kind, places=found.places, aspect=found.aspect, links=found.links, stubs=found.stubs,
-                   total=found.total, stages=stages)  # fmt: skip
+    return Picture(
+        kind=found.kind,
+        places=found.places,
+        aspect=found.aspect,
+        links=found.links,
+        stubs=found.stubs,
+        total=found.total,
+        stages=stages,
+    )
 
 
-def _picture(graph: Graph, kind: str, raw: Array, aspect: float | None = None, links: Ints | None = None,
-             stubs: Array | None = None) -> Picture:  # fmt: skip
+def _picture(
+    graph: Graph,
+    kind: str,
+    raw: Array,
+    aspect: float | None = None,
+    links: Ints | None = None,
+    stubs: Array | None = None,
+) -> Picture:
     """Any coordinates, moved and scaled (both axes alike) into the unit square."""
     drawn = _some(graph) if links is None else links
     stubs = np.zeros((0, 2, 2)) if stubs is None else stubs
@@ -175,8 +217,14 @@ def _picture(graph: Graph, kind: str, raw: Array, aspect: float | None = None, l
     width = max(float(size[0]), float(size[1]) * wide)
     box = np.array([width, width / wide])
     middle = (low + high) / 2
-    return Picture(kind=kind, places=(raw - middle) / box + 0.5, aspect=wide, links=drawn,
-                   stubs=(stubs - middle) / box + 0.5, total=graph.edge_count)  # fmt: skip
+    return Picture(
+        kind=kind,
+        places=(raw - middle) / box + 0.5,
+        aspect=wide,
+        links=drawn,
+        stubs=(stubs - middle) / box + 0.5,
+        total=graph.edge_count,
+    )
 
 
 def _some(graph: Graph) -> Ints:
@@ -215,7 +263,9 @@ def _line(graph: Graph) -> Picture | None:
     along = np.empty(graph.n, np.int64)
     along[order] = np.arange(graph.n)
     if graph.n <= FOLD:
-        return _picture(graph, "line", np.stack([along, np.zeros(graph.n)], axis=1).astype(np.float64))
+        return _picture(
+            graph, "line", np.stack([along, np.zeros(graph.n)], axis=1).astype(np.float64)
+        )
     columns = math.ceil(math.sqrt(2 * graph.n))
     row, column = np.divmod(along, columns)
     column = np.where(row % 2 == 0, column, columns - 1 - column)
@@ -223,7 +273,12 @@ def _line(graph: Graph) -> Picture | None:
 
 
 def _circle(graph: Graph) -> Picture | None:
-    if graph.n < 3 or graph.degrees.min() != 2 or graph.degrees.max() != 2 or not graph.is_connected():
+    if (
+        graph.n < 3
+        or graph.degrees.min() != 2
+        or graph.degrees.max() != 2
+        or not graph.is_connected()
+    ):
         return None
     from scipy.sparse.csgraph import depth_first_order
 
@@ -241,7 +296,11 @@ def _star(graph: Graph) -> Picture | None:
 
 
 def _complete(graph: Graph) -> Picture | None:
-    return _picture(graph, "complete", _around(graph.n), 1.0) if graph.n > 3 and _is_complete(graph) else None
+    return (
+        _picture(graph, "complete", _around(graph.n), 1.0)
+        if graph.n > 3 and _is_complete(graph)
+        else None
+    )
 
 
 def _tree(graph: Graph) -> Picture | None:
@@ -257,41 +316,60 @@ def _tree(graph: Graph) -> Picture | None:
     across[leaves] = np.arange(len(leaves))
     for level in range(int(depth.max()) - 1, -1, -1):
         here = np.flatnonzero(depth == level + 1)
-        sums, counts = np.bincount(parent[here], across[here], graph.n), np.bincount(parent[here], minlength=graph.n)
+        sums, counts = (
+            np.bincount(parent[here], across[here], graph.n),
+            np.bincount(parent[here], minlength=graph.n),
+        )
         across = np.where(counts > 0, sums / np.maximum(counts, 1), across)
     if len(leaves) <= LEAVES:
         high = max(len(leaves) - 1, 1) / max(int(depth.max()), 1) * 0.6
         return _picture(graph, "tree", np.stack([across, depth * high], axis=1))
     angle = 2 * np.pi * across / len(leaves)
-    return _picture(graph, "round tree", np.stack([depth * np.sin(angle), -depth * np.cos(angle)], axis=1))
+    return _picture(
+        graph, "round tree", np.stack([depth * np.sin(angle), -depth * np.cos(angle)], axis=1)
+    )
 
 
 def _box(graph: Graph) -> Picture | None:
     """A grid or torus, if its links are among those of the family."""
-    said = re.match(r"(grid|torus):([0-9]+(?:x[0-9]+)*)", graph.name)
-    sides = tuple(int(part) for part in said[2].split("x")) if said else ()
-    if said is None or math.prod(sides) != graph.n:
+    shape_name = re.match(r"(grid|torus):([0-9]+(?:x[0-9]+)*)", graph.name)
+    sides = tuple(int(part) for part in shape_name[2].split("x")) if shape_name else ()
+    if shape_name is None or math.prod(sides) != graph.n:
         return None
     digits = np.stack(np.unravel_index(np.arange(graph.n), sides), axis=1)  # (n, dimensions)
     links = graph.edges()
     gap = np.abs(digits[links[:, 0]] - digits[links[:, 1]])
-    closed = (gap == np.array(sides) - 1) & (np.array(sides) > 2) if said[1] == "torus" else np.zeros(gap.shape, bool)
-    if not (((gap == 1) | closed).sum(axis=1) == (gap > 0).sum(axis=1)).all() or ((gap > 0).sum(axis=1) != 1).any():
+    closed = (
+        (gap == np.array(sides) - 1) & (np.array(sides) > 2)
+        if shape_name[1] == "torus"
+        else np.zeros(gap.shape, bool)
+    )
+    if (
+        not (((gap == 1) | closed).sum(axis=1) == (gap > 0).sum(axis=1)).all()
+        or ((gap > 0).sum(axis=1) != 1).any()
+    ):
         return None
     steps = _axes(sides)
     which, axis = np.nonzero(closed)
     away = STUB * steps[axis] / np.linalg.norm(steps[axis], axis=1, keepdims=True)
     places = digits @ steps
     low, high = places[links[which, 0]], places[links[which, 1]]
-    stubs = np.concatenate([np.stack([low, low - away], axis=1), np.stack([high, high + away], axis=1)])
+    stubs = np.concatenate(
+        [np.stack([low, low - away], axis=1), np.stack([high, high + away], axis=1)]
+    )
     straight = links[~closed.any(axis=1)]
-    some = straight[np.unique(np.linspace(0, len(straight) - 1, min(len(straight), MOST_LINKS)).astype(np.int64))]
-    kind = "slices" if sum(side > 1 for side in sides) > 2 else said[1]
+    some = straight[
+        np.unique(
+            np.linspace(0, len(straight) - 1, min(len(straight), MOST_LINKS)).astype(np.int64)
+        )
+    ]
+    kind = "slices" if sum(side > 1 for side in sides) > 2 else shape_name[1]
     return _picture(graph, kind, places, links=some, stubs=stubs)
 
 
 def _axes(sides: tuple[int, ...]) -> Array:
-    """The step of each dimension on paper: the last goes right, the one before down, others from slice to slice."""
+    """The step of each dimension on paper: the last goes right, the one before down, others from
+    slice to slice."""
     steps, box = np.zeros((len(sides), 2)), [1.0, 1.0]
     for count, axis in enumerate(reversed(range(len(sides)))):
         along = count % 2
@@ -303,10 +381,10 @@ def _axes(sides: tuple[int, ...]) -> Array:
 
 def _cube(graph: Graph) -> Picture | None:
     """Columns by the number of bits that are set."""
-    said = re.match(r"hypercube:([0-9]+)", graph.name)
-    if said is None or graph.n != 1 << int(said[1]) or graph.n < 8:
+    shape_name = re.match(r"hypercube:([0-9]+)", graph.name)
+    if shape_name is None or graph.n != 1 << int(shape_name[1]) or graph.n < 8:
         return None
-    links, bits = graph.edges(), int(said[1])
+    links, bits = graph.edges(), int(shape_name[1])
     flipped = links[:, 0] ^ links[:, 1]
     if (flipped & (flipped - 1)).any():
         return None
@@ -315,7 +393,9 @@ def _cube(graph: Graph) -> Picture | None:
     rank = np.empty(graph.n)
     for one in range(bits + 1):
         rank[level == one] = np.arange(sizes[one]) - (sizes[one] - 1) / 2
-    return _picture(graph, "levels", np.stack([level * (sizes.max() - 1) / bits * 1.35, rank], axis=1))
+    return _picture(
+        graph, "levels", np.stack([level * (sizes.max() - 1) / bits * 1.35, rank], axis=1)
+    )
 
 
 def _chords(graph: Graph) -> Picture | None:
@@ -325,7 +405,8 @@ def _chords(graph: Graph) -> Picture | None:
 
 
 def _digits(radices: tuple[int, ...], order: Ints) -> Array:
-    """A position in mixed radix as column (low digits) and row (high digits), as near to a square as can be."""
+    """A position in mixed radix as column (low digits) and row (high digits), as near to a square
+    as can be."""
     widths = [math.prod(radices[:k]) for k in range(1, len(radices))]
     columns = min(widths, key=lambda width: abs(math.log(width * width / len(order) / 1.5)))
     row, column = np.divmod(order, columns)
@@ -333,7 +414,8 @@ def _digits(radices: tuple[int, ...], order: Ints) -> Array:
 
 
 def _packed(graph: Graph) -> Array:
-    """Every connected part on its own, each in a square as large as it has peers, in rows from the largest on."""
+    """Every connected part on its own, each in a square as large as it has peers, in rows from the
+    largest on."""
     part = graph.components()
     sizes = np.bincount(part)
     if len(sizes) == 1:
@@ -384,8 +466,8 @@ def _spiral(n: int) -> Array:
 
 
 def _by_distance(graph: Graph) -> Array:
-    """Far apart in the graph is far apart on paper, as nearly as two dimensions can: classical scaling of the hops to
-    some peers that are far from each other (Brandes and Pich 2007)."""
+    """Far apart in the graph is far apart on paper, as nearly as two dimensions can: classical
+    scaling of the hops to some peers that are far from each other (Brandes and Pich 2007)."""
     pivot, hops = 0, np.zeros((graph.n, 0), np.int64)
     for _ in range(min(PIVOTS, graph.n)):
         hops = np.column_stack([hops, graph.distances(pivot)])
@@ -393,19 +475,35 @@ def _by_distance(graph: Graph) -> Array:
     squares = hops.astype(np.float64) ** 2
     centered = squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean()
     across = np.linalg.eigh(centered.T @ centered)[1][:, :-3:-1]  # (pivots, 2)
-    places = centered @ (across * np.where(across[np.abs(across).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0))
+    places = centered @ (
+        across * np.where(across[np.abs(across).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)
+    )
     size = np.maximum(np.ptp(places, axis=0), 1e-9)
-    return np.asarray((places - places.min(axis=0)) / size.max() + 0.02 * _spiral(graph.n), np.float64)
+    return np.asarray(
+        (places - places.min(axis=0)) / size.max() + 0.02 * _spiral(graph.n), np.float64
+    )
 
 
 def _even(places: Array) -> Array:
-    """The same directions from the middle, but as many peers in every ring of the same area: no heap in the middle."""
+    """The same directions from the middle, but as many peers in every ring of the same area: no
+    heap in the middle."""
     centered = places - np.median(places, axis=0)
     length = np.maximum(np.linalg.norm(centered, axis=1), 1e-12)
     rank = np.empty(len(places))
     rank[np.argsort(length, kind="stable")] = np.arange(len(places))
-    return np.asarray(centered / length[:, None] * np.sqrt((rank[:, None] + 0.5) / len(places)), np.float64)
+    return np.asarray(
+        centered / length[:, None] * np.sqrt((rank[:, None] + 0.5) / len(places)), np.float64
+    )
 
 
-SHAPES: tuple[Callable[[Graph], Picture | None], ...] = (_point, _line, _circle, _star, _complete, _tree, _box, _cube,
-                                                         _chords)  # fmt: skip
+SHAPES: tuple[Callable[[Graph], Picture | None], ...] = (
+    _point,
+    _line,
+    _circle,
+    _star,
+    _complete,
+    _tree,
+    _box,
+    _cube,
+    _chords,
+)

@@ -1,7 +1,9 @@
-"""The complete graph without its n^2 weights: all links have one weight and all peers another, so two fractions say it.
+"""The complete graph without its n^2 weights: all links have one weight and all peers another, so
+two fractions say it.
 
-Degrees, rows, distances, components, validity and mixing are known in closed form. The matrix is made when somebody
-asks for it, up to `MOST` peers; beyond, what needs it is refused with a sentence, and the rest goes on in O(n).
+Degrees, rows, distances, components, validity and mixing are known in closed form. The matrix is
+made when somebody asks for it, up to `MOST` peers; beyond, what needs it is refused with a
+sentence, and the rest goes on in O(n).
 """
 
 from __future__ import annotations
@@ -29,8 +31,16 @@ class Complete(Graph):
     _rule: tuple[str, int]
 
     def __init__(self, n: int, denominator: int, kind: str, plus: int, name: str) -> None:
-        for field, value in (("_size", n), ("_denominator", denominator), ("_rule", (kind, plus)), ("name", name),
-                             ("labels", None), ("positions", None), ("group", (n,)), ("exponents", None)):  # fmt: skip
+        for field, value in (
+            ("_size", n),
+            ("_denominator", denominator),
+            ("_rule", (kind, plus)),
+            ("name", name),
+            ("labels", None),
+            ("positions", None),
+            ("group", (n,)),
+            ("exponents", None),
+        ):
             object.__setattr__(self, field, value)
 
     @cached_property
@@ -38,8 +48,11 @@ class Complete(Graph):
         from bruit.graphs.mixing import mixing
 
         if self.implicit:
-            raise ConfigError(f"this needs the {self.n * self.n:,} weights of {self.name} one by one, which are made"
-                              f" for up to {MOST} peers; walks, averages and questions about one pair do without")
+            raise ConfigError(
+                f"this needs the {self.n * self.n:,} weights of {self.name} one by one, which are "
+                f"made"
+                f" for up to {MOST} peers; walks, averages and questions about one pair do without"
+            )
         return mixing(self.n, np.stack(np.triu_indices(self.n, 1), axis=1), *self._rule)
 
     @property
@@ -82,7 +95,8 @@ class Complete(Graph):
 
     @cached_property
     def alike(self) -> bool:
-        """Whether a peer gives itself what it gives to others: all weights are 1/n, and one step averages exactly."""
+        """Whether a peer gives itself what it gives to others: all weights are 1/n, and one step
+        averages exactly."""
         return self._denominator == self.n
 
     @cached_property
@@ -96,10 +110,13 @@ class Complete(Graph):
         return np.arange(self.n), weights
 
     def mix(self, rows: Array) -> Array:
-        """By one sum: off by at most n units of 2^-53 of the largest number, as a sum row by row is."""
+        """By one sum: off by at most n units of 2^-53 of the largest number, as a sum row by row
+        is."""
         if not self.implicit:
             return super().mix(rows)
-        mixed = (self.own_weight - self.link_weight) * rows if not self.alike else np.zeros_like(rows)
+        mixed = (
+            (self.own_weight - self.link_weight) * rows if not self.alike else np.zeros_like(rows)
+        )
         mixed += self.link_weight * rows.sum(axis=0)
         return mixed
 
@@ -134,17 +151,32 @@ class Complete(Graph):
 
     def validity(self) -> Validity:
         """All hold, but for the two peers that only swap their values (plus = 0)."""
-        return Validity(True, True, True, True, True, True, self.n != 2 or self._denominator > self.n - 1)
+        return Validity(
+            nonnegative=True,
+            symmetric=True,
+            row_stochastic=True,
+            col_stochastic=True,
+            support_ok=True,
+            irreducible=True,
+            aperiodic=self.n != 2 or self._denominator > self.n - 1,
+        )
 
     @cached_property
     def _fingerprint(self) -> str:
-        """That of the matrix, which is written down row by row; beyond `MOST` peers that of the rule."""
+        """That of the matrix, which is written down row by row; beyond `MOST` peers that of the
+        rule."""
         if self.implicit:
-            return hashlib.sha256(f"complete graph {self.n}, weights 1/{self._denominator}".encode()).hexdigest()
+            return hashlib.sha256(
+                f"complete graph {self.n}, weights 1/{self._denominator}".encode()
+            ).hexdigest()
         digest, n = hashlib.sha256(f"graph {self.n}".encode()), self.n
         digest.update(np.arange(0, n * n + 1, n, dtype="<i8").data)
         everybody, block = np.arange(n, dtype="<i8"), max(1, BLOCK // n)
-        for rest, diagonal in ((everybody, None), (np.ones(n, "<i8"), 0), (np.full(n, self._denominator, "<i8"), 1)):
+        for rest, diagonal in (
+            (everybody, None),
+            (np.ones(n, "<i8"), 0),
+            (np.full(n, self._denominator, "<i8"), 1),
+        ):
             for low in range(0, n, block):
                 rows = np.tile(rest, (min(block, n - low), 1))
                 if diagonal is not None:

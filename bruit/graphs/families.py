@@ -1,4 +1,5 @@
-"""Graph families with a formula, and three classics; the random ones are here too, from `random_families`."""
+"""Graph families with a formula, and three classics; the random ones are here too, from
+`random_families`."""
 
 from __future__ import annotations
 
@@ -21,16 +22,36 @@ from bruit.graphs.random_families import (
     watts_strogatz,
 )
 
-__all__ = ["barabasi_albert", "complete", "erdos_renyi", "exponential", "florentine", "geometric", "grid", "hypercube",
-           "k_out", "karate", "path", "regular", "ring", "southern_women", "star", "stochastic_blocks", "torus",
-           "tree", "watts_strogatz"]
+__all__ = [
+    "barabasi_albert",
+    "complete",
+    "erdos_renyi",
+    "exponential",
+    "florentine",
+    "geometric",
+    "grid",
+    "hypercube",
+    "k_out",
+    "karate",
+    "path",
+    "regular",
+    "ring",
+    "southern_women",
+    "star",
+    "stochastic_blocks",
+    "torus",
+    "tree",
+    "watts_strogatz",
+]
 
 
 def path(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
     """A line: i ~ i + 1."""
     _check_size("path", n)
     first = np.arange(n - 1)
-    return from_edges(n, np.stack([first, first + 1], axis=1), kind=kind, plus=plus, name=f"path:{n}")
+    return from_edges(
+        n, np.stack([first, first + 1], axis=1), kind=kind, plus=plus, name=f"path:{n}"
+    )
 
 
 def ring(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
@@ -43,25 +64,37 @@ def star(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
     """Peer 0 in the middle, 1..n-1 around it."""
     _check_size("star", n)
     leaves = np.arange(1, n)
-    return from_edges(n, np.stack([np.zeros_like(leaves), leaves], axis=1), kind=kind, plus=plus, name=f"star:{n}")
+    return from_edges(
+        n, np.stack([np.zeros_like(leaves), leaves], axis=1), kind=kind, plus=plus, name=f"star:{n}"
+    )
 
 
 def complete(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
     """Everybody with everybody; with plus = 1 the weights are 1/n, so one step averages exactly."""
     _check_size("complete", n)
     if n > 20_000:
-        raise ConfigError(f"complete:{n} has {n * (n - 1) // 2:,} links; beyond 20000 peers use a sparse graph, such "
-                          f"as regular:{n},degree=6")
+        raise ConfigError(
+            f"complete:{n} has {n * (n - 1) // 2:,} links; beyond 20000 peers use a sparse graph, "
+            f"such "
+            f"as regular:{n},degree=6"
+        )
     denominator, options = complete_rule(n, kind, plus)
-    return Complete(n, denominator, kind, plus, f"complete:{n}{options}")
+    return Complete(
+        n=n, denominator=denominator, kind=kind, plus=plus, name=f"complete:{n}{options}"
+    )
 
 
 def grid(*sides: int, kind: str = "max", plus: int = 1) -> Graph:
     """A box of any dimension; in two, peer (i, j) of grid(a, b) has index i b + j."""
     name = _check_sides("grid", sides)
     cells = np.arange(math.prod(sides)).reshape(sides)
-    steps = [np.stack([np.moveaxis(cells, axis, 0)[:-1].ravel(), np.moveaxis(cells, axis, 0)[1:].ravel()], axis=1)
-             for axis in range(len(sides))]
+    steps = [
+        np.stack(
+            [np.moveaxis(cells, axis, 0)[:-1].ravel(), np.moveaxis(cells, axis, 0)[1:].ravel()],
+            axis=1,
+        )
+        for axis in range(len(sides))
+    ]
     return from_edges(cells.size, np.concatenate(steps), kind=kind, plus=plus, name=name)
 
 
@@ -69,8 +102,11 @@ def torus(*sides: int, kind: str = "max", plus: int = 1) -> Graph:
     """A grid closed on itself along every dimension, indexed as the grid."""
     name = _check_sides("torus", sides)
     cells = np.arange(math.prod(sides)).reshape(sides)
-    steps = [np.stack([cells.ravel(), np.roll(cells, -1, axis).ravel()], axis=1)
-             for axis, side in enumerate(sides) if side > 1]
+    steps = [
+        np.stack([cells.ravel(), np.roll(cells, -1, axis).ravel()], axis=1)
+        for axis, side in enumerate(sides)
+        if side > 1
+    ]
     edges = np.concatenate(steps) if steps else np.zeros((0, 2), dtype=np.int64)
     return from_edges(cells.size, edges, kind=kind, plus=plus, name=name, group=tuple(sides))
 
@@ -80,23 +116,32 @@ def hypercube(m: int, *, kind: str = "max", plus: int = 1) -> Graph:
     if not 0 <= m <= 26:
         raise ConfigError(f"hypercube:m has 2^m peers with m between 0 and 26, found m = {m}")
     peers = np.arange(2**m)
-    steps = [np.stack([low, low | 1 << b], axis=1) for b in range(m) for low in [peers[peers >> b & 1 == 0]]]
+    steps = [
+        np.stack([low, low | 1 << b], axis=1)
+        for b in range(m)
+        for low in [peers[peers >> b & 1 == 0]]
+    ]
     edges = np.concatenate(steps) if steps else np.zeros((0, 2), dtype=np.int64)
     return from_edges(2**m, edges, kind=kind, plus=plus, name=f"hypercube:{m}", group=(2,) * m)
 
 
 def exponential(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
-    """The circulant with offsets +-2^k < n: every peer reaches every other in about log2(n) hops."""
+    """The circulant with offsets +-2^k < n: every peer reaches every other in about log2(n)
+    hops."""
     _check_size("exponential", n)
     offsets = [1 << k for k in range(n.bit_length()) if 1 << k < n]
-    return from_edges(n, _circulant(n, offsets), kind=kind, plus=plus, name=f"exponential:{n}", group=(n,))
+    return from_edges(
+        n, _circulant(n, offsets), kind=kind, plus=plus, name=f"exponential:{n}", group=(n,)
+    )
 
 
 def tree(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
     """A balanced binary tree: the parent of i is (i - 1) // 2."""
     _check_size("tree", n)
     child = np.arange(1, n)
-    return from_edges(n, np.stack([(child - 1) // 2, child], axis=1), kind=kind, plus=plus, name=f"tree:{n}")
+    return from_edges(
+        n, np.stack([(child - 1) // 2, child], axis=1), kind=kind, plus=plus, name=f"tree:{n}"
+    )
 
 
 def florentine(*, kind: str = "max", plus: int = 1) -> Graph:

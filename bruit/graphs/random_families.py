@@ -1,7 +1,8 @@
 """Random graph families, a function of an explicit seed (gossip:GRAPH-1).
 
-Each draws from np.random.default_rng(seed). With `connected` (the default where disconnection is likely or possible)
-the graph is drawn again, from the same generator, until it is connected, at most ATTEMPTS times.
+Each draws from np.random.default_rng(seed). With `connected` (the default where disconnection is
+likely or possible) the graph is drawn again, from the same generator, until it is connected, at
+most ATTEMPTS times.
 """
 
 from __future__ import annotations
@@ -21,8 +22,16 @@ from bruit.graphs.validity import components_of
 ATTEMPTS = 200
 
 
-def erdos_renyi(n: int, q: float | None = None, c: float | None = None, seed: int = 0, connected: bool = True, *,
-                kind: str = "max", plus: int = 1) -> Graph:
+def erdos_renyi(
+    n: int,
+    q: float | None = None,
+    c: float | None = None,
+    seed: int = 0,
+    connected: bool = True,
+    *,
+    kind: str = "max",
+    plus: int = 1,
+) -> Graph:
     """Each edge on its own with probability q, or q = c ln(n) / n; mostly connected when c > 1."""
     _check_peers("er", n)
     if (q is None) == (c is None):
@@ -32,13 +41,23 @@ def erdos_renyi(n: int, q: float | None = None, c: float | None = None, seed: in
     chance = q if q is not None else min(1.0, (c or 0.0) * math.log(n) / n)
     _check_probability("er", "q", chance)
     name = _name(f"er:{n}", {"q": q, "c": c}, seed, connected)
-    edges = _draw(name, n, seed, connected, lambda rng: _triangle(_hits(rng, n * (n - 1) // 2, chance)))
+    edges = _draw(
+        name, n, seed, connected, lambda rng: _triangle(_hits(rng, n * (n - 1) // 2, chance))
+    )
     return from_edges(n, edges, kind=kind, plus=plus, name=name)
 
 
-def geometric(n: int, radius: float, seed: int = 0, connected: bool = True, *, kind: str = "max",
-              plus: int = 1) -> Graph:
-    """Uniform points of the unit square, an edge between any two nearer than the radius; keeps their positions."""
+def geometric(
+    n: int,
+    radius: float,
+    seed: int = 0,
+    connected: bool = True,
+    *,
+    kind: str = "max",
+    plus: int = 1,
+) -> Graph:
+    """Uniform points of the unit square, an edge between any two nearer than the radius; keeps
+    their positions."""
     from scipy.spatial import cKDTree
 
     _check_peers("geometric", n)
@@ -55,8 +74,11 @@ def geometric(n: int, radius: float, seed: int = 0, connected: bool = True, *, k
     return from_edges(n, edges, kind=kind, plus=plus, name=name, positions=points[0])
 
 
-def regular(n: int, degree: int, seed: int = 0, connected: bool = True, *, kind: str = "max", plus: int = 1) -> Graph:
-    """A simple graph where everybody has the same degree: stubs paired at random, then loops and repeats re-paired.
+def regular(
+    n: int, degree: int, seed: int = 0, connected: bool = True, *, kind: str = "max", plus: int = 1
+) -> Graph:
+    """A simple graph where everybody has the same degree: stubs paired at random, then loops and
+    repeats re-paired.
 
     The law is uniform up to the repairs, which touch about degree^2 / 4 edges whatever n.
     """
@@ -66,16 +88,27 @@ def regular(n: int, degree: int, seed: int = 0, connected: bool = True, *, kind:
     if n * degree % 2:
         raise ConfigError(f"regular needs n * degree even, found {n} * {degree} = {n * degree}")
     if connected and degree < 2 and n > degree + 1:
-        raise ConfigError(f"a graph of {n} peers of degree {degree} cannot be connected; take degree >= 3 or "
-                          "connected=false")
+        raise ConfigError(
+            f"a graph of {n} peers of degree {degree} cannot be connected; take degree >= 3 or "
+            "connected=false"
+        )
     name = _name(f"regular:{n}", {"degree": degree}, seed, connected)
     edges = _draw(name, n, seed, connected, lambda rng: _regular_edges(rng, n, degree, name))
     return from_edges(n, edges, kind=kind, plus=plus, name=name)
 
 
-def watts_strogatz(n: int, k: int, p: float, seed: int = 0, connected: bool = True, *, kind: str = "max",
-                   plus: int = 1) -> Graph:
-    """A ring where all know their k nearest (k even); each edge moves its far end with probability p."""
+def watts_strogatz(
+    n: int,
+    k: int,
+    p: float,
+    seed: int = 0,
+    connected: bool = True,
+    *,
+    kind: str = "max",
+    plus: int = 1,
+) -> Graph:
+    """A ring where all know their k nearest (k even); each edge moves its far end with probability
+    p."""
     _check_peers("ws", n)
     if k < 0 or k % 2 or k >= max(n, 1):
         raise ConfigError(f"ws needs an even k between 0 and n - 1 = {n - 1}, found {k}")
@@ -86,11 +119,14 @@ def watts_strogatz(n: int, k: int, p: float, seed: int = 0, connected: bool = Tr
 
 
 def barabasi_albert(n: int, m: int, seed: int = 0, *, kind: str = "max", plus: int = 1) -> Graph:
-    """Preferential attachment: from a star of m + 1 peers, each newcomer links to m others in proportion to degree."""
+    """Preferential attachment: from a star of m + 1 peers, each newcomer links to m others in
+    proportion to degree."""
     if not 1 <= m < n:
         raise ConfigError(f"ba needs m between 1 and n - 1 = {n - 1}, found {m}")
     rng = _generator(seed)
-    ends = [end for leaf in range(1, m + 1) for end in (0, leaf)]          # each peer appears once per edge it has
+    ends = [
+        end for leaf in range(1, m + 1) for end in (0, leaf)
+    ]  # each peer appears once per edge it has
     for newcomer in range(m + 1, n):
         chosen: set[int] = set()
         while len(chosen) < m:
@@ -98,14 +134,26 @@ def barabasi_albert(n: int, m: int, seed: int = 0, *, kind: str = "max", plus: i
         for friend in sorted(chosen):
             ends += (friend, newcomer)
     name = _name(f"ba:{n}", {"m": m}, seed, True)
-    return from_edges(n, np.array(ends, dtype=np.int64).reshape(-1, 2), kind=kind, plus=plus, name=name)
+    return from_edges(
+        n, np.array(ends, dtype=np.int64).reshape(-1, 2), kind=kind, plus=plus, name=name
+    )
 
 
-def stochastic_blocks(sizes: Sequence[int], p_in: float, p_out: float, seed: int = 0, connected: bool = True, *,
-                      kind: str = "max", plus: int = 1) -> Graph:
+def stochastic_blocks(
+    sizes: Sequence[int],
+    p_in: float,
+    p_out: float,
+    seed: int = 0,
+    connected: bool = True,
+    *,
+    kind: str = "max",
+    plus: int = 1,
+) -> Graph:
     """Communities: an edge with probability p_in inside a block, p_out between blocks."""
     if not sizes or min(sizes) < 1:
-        raise ConfigError(f"sbm needs blocks of at least one peer, as in sbm:75+75+50, found {list(sizes)}")
+        raise ConfigError(
+            f"sbm needs blocks of at least one peer, as in sbm:75+75+50, found {list(sizes)}"
+        )
     _check_probability("sbm", "p_in", p_in)
     _check_probability("sbm", "p_out", p_out)
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -120,11 +168,15 @@ def stochastic_blocks(sizes: Sequence[int], p_in: float, p_out: float, seed: int
         return np.concatenate(parts)
 
     n = int(starts[-1])
-    name = _name("sbm:" + "+".join(map(str, sizes)), {"p_in": p_in, "p_out": p_out}, seed, connected)
+    name = _name(
+        "sbm:" + "+".join(map(str, sizes)), {"p_in": p_in, "p_out": p_out}, seed, connected
+    )
     return from_edges(n, _draw(name, n, seed, connected, blocks), kind=kind, plus=plus, name=name)
 
 
-def k_out(n: int, k: int, seed: int = 0, connected: bool = True, *, kind: str = "max", plus: int = 1) -> Graph:
+def k_out(
+    n: int, k: int, seed: int = 0, connected: bool = True, *, kind: str = "max", plus: int = 1
+) -> Graph:
     """Everybody picks k distinct others; an edge joins two peers when one picked the other."""
     _check_peers("kout", n)
     if not 0 <= k < n:
@@ -132,7 +184,7 @@ def k_out(n: int, k: int, seed: int = 0, connected: bool = True, *, kind: str = 
 
     def picks(rng: np.random.Generator) -> Ints:
         owner = np.repeat(np.arange(n), k)
-        if 2 * k > n:                                      # most others: shuffle them all rather than draw and redraw
+        if 2 * k > n:  # most others: shuffle them all rather than draw and redraw
             shuffled = rng.random((n, n - 1)).argsort(axis=1)[:, :k].ravel()
             return np.stack([owner, (owner + 1 + shuffled) % n], axis=1)
         choice = (owner + rng.integers(1, max(n, 2), size=n * k)) % n
@@ -144,14 +196,18 @@ def k_out(n: int, k: int, seed: int = 0, connected: bool = True, *, kind: str = 
     return from_edges(n, _draw(name, n, seed, connected, picks), kind=kind, plus=plus, name=name)
 
 
-def _draw(name: str, n: int, seed: int, connected: bool, sample: Callable[[np.random.Generator], Ints]) -> Ints:
+def _draw(
+    name: str, n: int, seed: int, connected: bool, sample: Callable[[np.random.Generator], Ints]
+) -> Ints:
     """Edges of one sample, or of the first connected one."""
     rng = _generator(seed)
     for _ in range(ATTEMPTS):
         edges = sample(rng)
         if not connected or _joins(n, edges):
             return edges
-    raise ConfigError(f"{name}: none of {ATTEMPTS} draws is connected; ask for more edges, or connected=false")
+    raise ConfigError(
+        f"{name}: none of {ATTEMPTS} draws is connected; ask for more edges, or connected=false"
+    )
 
 
 def _generator(seed: int) -> np.random.Generator:
@@ -168,7 +224,8 @@ def _joins(n: int, edges: Ints) -> bool:
 
 
 def _hits(rng: np.random.Generator, trials: int, chance: float) -> Ints:
-    """Which of many independent trials succeed, in time of the successes: the gaps between them are geometric."""
+    """Which of many independent trials succeed, in time of the successes: the gaps between them are
+    geometric."""
     if chance == 0 or trials == 0:
         return np.zeros(0, dtype=np.int64)
     if chance == 1:
@@ -176,8 +233,11 @@ def _hits(rng: np.random.Generator, trials: int, chance: float) -> Ints:
     found, last = [], -1
     while last < trials:
         expected = (trials - last) * chance
-        # Capped gaps keep the sum of rare, enormous ones inside 64 bits; a capped gap is past the end anyway.
-        gaps = rng.geometric(chance, size=int(expected + 5 * math.sqrt(expected) + 10)).clip(max=trials + 1)
+        # Capped gaps keep the sum of rare, enormous ones inside 64 bits; a capped gap is past the
+        # end anyway.
+        gaps = rng.geometric(chance, size=int(expected + 5 * math.sqrt(expected) + 10)).clip(
+            max=trials + 1
+        )
         found.append(last + np.cumsum(gaps))
         last = int(found[-1][-1])
     places = np.concatenate(found)
@@ -214,7 +274,7 @@ def _broken(n: int, edges: Ints) -> Ints:
 
 
 def _regular_edges(rng: np.random.Generator, n: int, degree: int, name: str) -> Ints:
-    if degree > (n - 1) // 2:                              # dense: remove a sparse regular graph from the complete one
+    if degree > (n - 1) // 2:  # dense: remove a sparse regular graph from the complete one
         whole = np.stack(np.triu_indices(n, 1), axis=1)
         removed = _regular_edges(rng, n, n - 1 - degree, name)
         kept: Ints = whole[~np.isin(_keys(n, whole), _keys(n, removed))]
@@ -230,11 +290,15 @@ def _regular_edges(rng: np.random.Generator, n: int, degree: int, name: str) -> 
 
 
 def _switched(rng: np.random.Generator, n: int, edges: Ints, broken: Ints) -> Bools:
-    """Switch broken edges (a, b) with random others (c, d) into (a, c) and (b, d), where both are new; says which."""
+    """Switch broken edges (a, b) with random others (c, d) into (a, c) and (b, d), where both are
+    new; says which."""
     partner = rng.choice(len(edges), size=len(broken), replace=False)
     first = np.stack([edges[broken, 0], edges[partner, 0]], axis=1)
     second = np.stack([edges[broken, 1], edges[partner, 1]], axis=1)
-    present, proposed = np.sort(_keys(n, edges)), np.concatenate([_keys(n, first), _keys(n, second)])
+    present, proposed = (
+        np.sort(_keys(n, edges)),
+        np.concatenate([_keys(n, first), _keys(n, second)]),
+    )
     known = present[np.searchsorted(present, proposed).clip(max=len(present) - 1)] == proposed
     known[_later_repeats(proposed)] = True
     good: Bools = ~known.reshape(2, -1).any(axis=0) & ~np.isin(partner, broken)
@@ -247,11 +311,14 @@ def _rewired_ring(rng: np.random.Generator, n: int, k: int, p: float, name: str)
     near = np.tile(np.arange(n), k // 2)
     far = (near + np.repeat(np.arange(1, k // 2 + 1), n)) % n
     edges: Ints = np.stack([near, far], axis=1)
-    if k == n - 1:                                         # everybody knows everybody: no edge has where to move
+    if k == n - 1:  # everybody knows everybody: no edge has where to move
         return edges
     moved = np.flatnonzero(rng.random(len(edges)) < p)
     order = np.concatenate([np.setdiff1d(np.arange(len(edges)), moved), moved])
-    edges, fixed = edges[order], len(edges) - len(moved)   # edges that stay come first, so only moved ones can repeat
+    edges, fixed = (
+        edges[order],
+        len(edges) - len(moved),
+    )  # edges that stay come first, so only moved ones can repeat
     again = np.arange(fixed, len(edges))
     for _ in range(10 * ATTEMPTS):
         if not len(again):
@@ -263,8 +330,11 @@ def _rewired_ring(rng: np.random.Generator, n: int, k: int, p: float, name: str)
 
 def _name(head: str, options: dict[str, float | None], seed: int, connected: bool) -> str:
     """The short string that makes the same graph again; defaults are left out."""
-    parts = [f"{key}={value:g}" if float(f"{value:g}") == value else f"{key}={float(value)!r}"
-             for key, value in options.items() if value is not None]
+    parts = [
+        f"{key}={value:g}" if float(f"{value:g}") == value else f"{key}={float(value)!r}"
+        for key, value in options.items()
+        if value is not None
+    ]
     parts += [f"seed={seed}"] if seed else []
     parts += [] if connected else ["connected=false"]
     return ",".join([head, *parts])

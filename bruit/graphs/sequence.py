@@ -1,4 +1,5 @@
-"""Public sequences of graphs: which graph mixes in which round, known to all and never dependent on data."""
+"""Public sequences of graphs: which graph mixes in which round, known to all and never dependent on
+data."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from bruit.graphs.mixing import from_edges
 
 
 class GraphSequence(ABC):
-    """A graph for every round t = 0, 1, ...; `period` is None when the sequence never repeats by construction."""
+    """A graph for every round t = 0, 1, ...; `period` is None when the sequence never repeats by
+    construction."""
 
     n: int
     name: str
@@ -49,7 +51,7 @@ class Static(GraphSequence):
 
 
 @dataclass(frozen=True, eq=False)
-class Given(GraphSequence):
+class ListedGraphs(GraphSequence):
     """A list of graphs, one a round, from the start again after the last."""
 
     graphs: tuple[Graph, ...]
@@ -65,9 +67,10 @@ class Given(GraphSequence):
         return self.graphs[t % len(self.graphs)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Fresh(GraphSequence):
-    """A random graph drawn anew every few rounds; draw number r has a seed derived from (seed, r)."""
+    """A random graph drawn anew every few rounds; draw number r has a seed derived from (seed,
+    r)."""
 
     family: Callable[[int], Graph]
     every: int
@@ -87,7 +90,9 @@ class Fresh(GraphSequence):
         if graph is None:
             graph = self.family(_derived_seed(self.seed, number))
             if graph.n != self.n:
-                raise ConfigError(f"{self.name}: draw {number} has {graph.n} peers, the first had {self.n}")
+                raise ConfigError(
+                    f"{self.name}: draw {number} has {graph.n} peers, the first had {self.n}"
+                )
             self._current.clear()
             self._current[number] = graph
         return graph
@@ -95,11 +100,13 @@ class Fresh(GraphSequence):
 
 @dataclass(frozen=True, eq=False)
 class Butterfly(GraphSequence):
-    """Exact averaging in m steps (gossip:MUF-X2): in step t the peers that differ only in digit t mod m average.
+    """Exact averaging in m steps (gossip:MUF-X2): in step t the peers that differ only in digit t
+    mod m average.
 
-    The position of a peer is written in mixed radix, position = sum of digit_i * r_0 ... r_(i-1), and the r_i peers of
-    a cell take weights exactly 1 / r_i. With `relabel` = s, block r of m steps uses public positions drawn from
-    default_rng((s, r)); without, the position of a peer is its number.
+    The position of a peer is written in mixed radix, position = sum of digit_i * r_0 ... r_(i-1),
+    and the r_i peers of a cell take weights exactly 1 / r_i. With `relabel` = s, block r of m steps
+    uses public positions drawn from default_rng((s, r)); without, the position of a peer is its
+    number.
     """
 
     radices: tuple[int, ...]
@@ -137,12 +144,19 @@ class Butterfly(GraphSequence):
     def _step(self, t: int, digit: int) -> Graph:
         radix = self.radices[digit] if self.radices else 1
         stride = math.prod(self.radices[:digit])
-        holder = np.argsort(self.labels(t))                # position -> peer
-        cells = holder.reshape(-1, radix, stride)          # the peers of a cell differ in the middle coordinate
+        holder = np.argsort(self.labels(t))  # position -> peer
+        cells = holder.reshape(
+            -1, radix, stride
+        )  # the peers of a cell differ in the middle coordinate
         a, b = np.triu_indices(radix, 1)
         edges = np.stack([cells[:, a, :].ravel(), cells[:, b, :].ravel()], axis=1)
         group = tuple(reversed(self.radices)) if self.relabel is None else None
-        return from_edges(self.n, edges, name=f"{self.name}@{t if self.relabel is not None else digit}", group=group)
+        return from_edges(
+            self.n,
+            edges,
+            name=f"{self.name}@{t if self.relabel is not None else digit}",
+            group=group,
+        )
 
 
 def static(graph: Graph | str) -> GraphSequence:
@@ -163,20 +177,23 @@ def given(graphs: Sequence[Graph | str]) -> GraphSequence:
     sizes = [graph.n for graph in chosen]
     if len(set(sizes)) > 1:
         raise ConfigError(f"the graphs of a sequence must have the same peers, found sizes {sizes}")
-    return Given(chosen, sizes[0], "+".join(dict.fromkeys(graph.name for graph in chosen)))
+    return ListedGraphs(chosen, sizes[0], "+".join(dict.fromkeys(graph.name for graph in chosen)))
 
 
 def fresh(family: Callable[[int], Graph], every: int = 1, seed: int = 0) -> GraphSequence:
-    """A new draw of family(seed) every few rounds; named as the graph, with the seed of the sequence."""
+    """A new draw of family(seed) every few rounds; named as the graph, with the seed of the
+    sequence."""
     if every < 1:
         raise ConfigError(f"fresh draws come every K >= 1 rounds, found K = {every}")
     first = family(_derived_seed(seed, 0))
     parts = [part for part in first.name.split(",") if not part.startswith("seed=")]
     name = ",".join([*parts, *([f"seed={seed}"] if seed else []), f"fresh={every}"])
-    return Fresh(family, every, seed, first.n, name, {0: first})
+    return Fresh(family=family, every=every, seed=seed, n=first.n, name=name, _current={0: first})
 
 
-def butterfly(n: int, relabel: int | None = None, radices: Sequence[int] | None = None) -> Butterfly:
+def butterfly(
+    n: int, relabel: int | None = None, radices: Sequence[int] | None = None
+) -> Butterfly:
     """The butterfly on n peers; the radices default to the prime factors of n, smallest first."""
     if n < 1:
         raise ConfigError(f"butterfly needs at least one peer, found n = {n}")

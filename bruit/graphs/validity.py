@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Validity:
-    """The seven booleans of gossip:GM-1; one matrix of a time-varying sequence needs only the first five."""
+    """The seven booleans of gossip:GM-1; one matrix of a time-varying sequence needs only the first
+    five."""
 
     nonnegative: bool
     symmetric: bool
@@ -43,7 +44,8 @@ SMALL = 4096  # peers up to which a plain search is quick enough, and a real pee
 
 
 def components_of(pattern: Weights) -> tuple[int, Ints]:
-    """How many parts never hear of each other, and which part each peer is in; directions do not count."""
+    """How many parts never hear of each other, and which part each peer is in; directions do not
+    count."""
     if pattern.shape[0] > SMALL:
         from scipy.sparse.csgraph import connected_components  # fast, but loads all of scipy.linalg
 
@@ -67,12 +69,13 @@ def components_of(pattern: Weights) -> tuple[int, Ints]:
 
 
 def validity(weights: Weights, edges: Ints | None = None) -> Validity:
-    """Check any matrix; `edges` (E, 2) are those allowed, by default the stored entries of the matrix."""
+    """Check any matrix; `edges` (E, 2) are those allowed, by default the stored entries of the
+    matrix."""
     n = weights.shape[0]
     ones = np.ones(n)
     data = np.asarray(weights.data)
     gap = (weights - weights.T).tocsr()
-    pattern = weights.copy()                               # zeros are eliminated in place: not in the graph itself
+    pattern = weights.copy()  # zeros are eliminated in place: not in the graph itself
     pattern.eliminate_zeros()
     parts = int(components_of(pattern)[0])
     return Validity(
@@ -82,7 +85,8 @@ def validity(weights: Weights, edges: Ints | None = None) -> Validity:
         col_stochastic=bool(np.all(np.abs(np.asarray(weights.T @ ones) - 1) <= TOLERANCE)),
         support_ok=edges is None or _supported(weights, edges),
         irreducible=parts == 1,
-        aperiodic=bool(np.any(weights.diagonal() > 0)) or _has_odd_cycle(pattern, parts))
+        aperiodic=bool(np.any(weights.diagonal() > 0)) or _has_odd_cycle(pattern, parts),
+    )
 
 
 def _supported(weights: Weights, edges: Ints) -> bool:
@@ -96,7 +100,8 @@ def _supported(weights: Weights, edges: Ints) -> bool:
 
 
 def _has_odd_cycle(pattern: Weights, parts: int) -> bool:
-    """A component splits in two in the double cover (v, side) ~ (w, other side) exactly when it is bipartite."""
+    """A component splits in two in the double cover (v, side) ~ (w, other side) exactly when it is
+    bipartite."""
     n = pattern.shape[0]
     rows, cols = pattern.nonzero()
     cover = coo_array((np.ones(len(rows)), (rows, cols + n)), shape=(2 * n, 2 * n)).tocsr()

@@ -7,8 +7,16 @@ from bruit.mechanisms.laplace import Laplace
 from bruit.mechanisms.mechanism import Mechanism, mechanism_from
 from bruit.mechanisms.randomized_response import RandomizedResponse
 from bruit.mechanisms.record_noise import RecordNoise
+from bruit.mechanisms.record_sums import RecordSums
 
 __all__ = [
-    "DiscreteGaussian", "Gaussian", "Laplace", "Mechanism", "RandomizedResponse", "RecordNoise", "clip_rows",
+    "DiscreteGaussian",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "RandomizedResponse",
+    "RecordNoise",
+    "RecordSums",
+    "clip_rows",
     "mechanism_from",
-]  # fmt: skip
+]

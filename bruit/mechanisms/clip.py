@@ -3,8 +3,9 @@
     clip(x) = x                          if |x| <= bound
             = x * bound / |x|            otherwise             |.|: L2 (order 2) or L1 (order 1), row by row
 
-Rounding never lets a row out of its ball: rows are measured against a bound that is 2**-44 shorter, more than the
-rounding errors of a norm (pairwise sums: below 100 units of 2**-53) and of the scaling together.
+Rounding never lets a row out of its ball: rows are measured against a bound that is 2**-44 shorter,
+more than the rounding errors of a norm (pairwise sums: below 100 units of 2**-53) and of the
+scaling together.
 """
 
 import math
@@ -19,17 +20,23 @@ _LARGE, _SMALL = 2.0**500, 2.0**-500
 
 
 def clip_rows(values: Array, bound: float, order: int = 2) -> Array:
-    """Rows of values (k, d), scaled down to norm at most bound; rows already inside are returned as they are."""
+    """Rows of values (k, d), scaled down to norm at most bound; rows already inside are returned as
+    they are."""
     if order not in (1, 2):
-        raise ConfigError(f"rows are clipped in the L1 or L2 norm, found order {order}; pass 1 or 2")
+        raise ConfigError(
+            f"rows are clipped in the L1 or L2 norm, found order {order}; pass 1 or 2"
+        )
     if not (bound > 0 and math.isfinite(bound)):
         raise ConfigError(f"a clip bound must be a positive number, found {bound}")
     values = np.ascontiguousarray(values, dtype=np.float64)
     if values.ndim != 2:
-        raise ConfigError(f"rows to clip must be a matrix (peers, dimension), found shape {values.shape}")
+        raise ConfigError(
+            f"rows to clip must be a matrix (peers, dimension), found shape {values.shape}"
+        )
     if values.size == 0:
         return values.copy()
-    # Rows are measured in units of their largest entry, rounded to a power of two, so that squares neither
+    # Rows are measured in units of their largest entry, rounded to a power of two, so that squares
+    # neither
     # overflow nor vanish and the change of units is exact; usual sizes are measured as they are.
     largest = np.abs(values).max(axis=1)  # (k,)
     usual = (largest < _LARGE) & (largest > _SMALL)

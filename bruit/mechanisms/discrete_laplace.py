@@ -1,13 +1,16 @@
-"""Exact discrete Laplace numbers: every probability is that of the formula, since whole numbers decide.
+"""Exact discrete Laplace numbers: every probability is that of the formula, since whole numbers
+decide.
 
     P(Z = k) = (1 - a) / (1 + a) * a**|k|,   a = exp(-1 / s),   s = p / q: the rational number that the float s is
 
-Canonne, Kamath, Steinke 2020 (arXiv:2004.00010, Algorithm 2): X = u + p V with u uniform below p and kept by a coin of
-exp(-u / p), V counting coins of exp(-1), has P(X >= x) = exp(-x / p); then floor(X / q) has P(. >= k) = exp(-k / s); a
-fair sign, and minus zero is drawn again. q is a power of two and p < 2**53, because s is a float between 1 and 2**53.
+Canonne, Kamath, Steinke 2020 (arXiv:2004.00010, Algorithm 2): X = u + p V with u uniform below p
+and kept by a coin of exp(-u / p), V counting coins of exp(-1), has P(X >= x) = exp(-x / p); then
+floor(X / q) has P(. >= k) = exp(-k / s); a fair sign, and minus zero is drawn again. q is a power
+of two and p < 2**53, because s is a float between 1 and 2**53.
 
-Coins are those of bruit.exact_coins: floats decide when they are sure, exact whole numbers otherwise.
-A row reads its own stream of words in order, so a row depends neither on the batch nor on the path.
+Coins are those of bruit.randomness.exact_coins: floats decide when they are sure, exact whole
+numbers otherwise. A row reads its own stream of words in order, so a row depends neither on the
+batch nor on the path.
 """
 
 import sys
@@ -18,8 +21,8 @@ import numpy as np
 
 from bruit.arrays import Array, Ints, Words
 from bruit.errors import ConfigError
-from bruit.exact_coins import coin
 from bruit.randomness import Dice
+from bruit.randomness.exact_coins import coin
 
 FARTHEST = 2**51  # units of the grid within which data, and what is released, are kept
 _MOST = 2**53  # of s
@@ -39,7 +42,9 @@ class Draws(NamedTuple):
 
     def rows(self, chosen: Ints) -> "Draws":
         """Some of the rows."""
-        steps, run = (np.broadcast_to(part, self.lanes.shape)[chosen] for part in (self.steps, self.run))
+        steps, run = (
+            np.broadcast_to(part, self.lanes.shape)[chosen] for part in (self.steps, self.run)
+        )
         return self._replace(lanes=self.lanes[chosen], steps=steps, run=run)
 
     def words(self, count: int) -> Words:
@@ -50,14 +55,17 @@ class Draws(NamedTuple):
 def discrete_laplace(at: Draws, scales: Array | float, d: int) -> Ints:
     """d whole numbers for each row; scales: s of each row, between 1 and 2**53.
 
-    A number beyond 2 * FARTHEST is cut to it: whoever adds data within FARTHEST and cuts the sum to FARTHEST gets what
-    the uncut number would have given.
+    A number beyond 2 * FARTHEST is cut to it: whoever adds data within FARTHEST and cuts the sum to
+    FARTHEST gets what the uncut number would have given.
     """
     at = at._replace(lanes=np.asarray(at.lanes))
     s = np.broadcast_to(np.asarray(scales, dtype=np.float64), at.lanes.shape)
     if s.size and not (s.min() >= 1 and s.max() < _MOST):
-        raise ConfigError(f"a discrete Laplace number has a scale of 1 to 2**53 units, found {s.min()} to {s.max()}; "
-                          "choose another grid")
+        raise ConfigError(
+            f"a discrete Laplace number has a scale of 1 to 2**53 units, found {s.min()} to "
+            f"{s.max()}; "
+            "choose another grid"
+        )
     out = np.empty((len(at.lanes), d), dtype=np.int64)
     rows = max(1, _CHUNK // max(d, 1))
     for start in range(0, len(at.lanes), rows):
@@ -70,7 +78,7 @@ def _chunk(at: Draws, s: Array, d: int, many: bool) -> Ints:
     out = np.empty((len(s), d), dtype=np.int64)
     tops, shifts = fractions(s)
     undone, count = np.arange(len(s)), 7 * d + 32  # words of a row: 5.8 a number on average
-    if many or "bruit.kernels.discrete_laplace" in sys.modules:
+    if many or "bruit.mechanisms.compiled" in sys.modules:
         undone = _compiled(at, out, tops, shifts, count)
     for row in undone:
         words = _stream(at.rows(np.array([row])), count)
@@ -85,9 +93,10 @@ def fractions(s: Array) -> tuple[Ints, Ints]:
 
 
 def _compiled(at: Draws, out: Ints, tops: Ints, shifts: Ints, count: int) -> Ints:
-    """Fill rows of out at speed; return the rows floats could not decide. Rows short of words start again with more."""
-    from bruit.kernels.discrete_laplace import laplace_rows
-    from bruit.kernels.noise import SHORT, UNSURE
+    """Fill rows of out at speed; return the rows floats could not decide. Rows short of words start
+    again with more."""
+    from bruit.mechanisms.compiled import laplace_rows
+    from bruit.randomness.compiled import SHORT, UNSURE
 
     states = np.full(len(out), SHORT, dtype=np.int64)
     while (short := np.flatnonzero(states == SHORT)).size:
@@ -106,7 +115,8 @@ def _stream(at: Draws, count: int) -> Iterator[int]:
 
 
 def sample(words: Iterator[int], top: int, shift: int, band: float = 1e-12) -> int:
-    """One number of scale top / 2**shift, cut to twice FARTHEST. A wide band sends every coin to the exact path."""
+    """One number of scale top / 2**shift, cut to twice FARTHEST. A wide band sends every coin to
+    the exact path."""
     end = 2**64 - 2**64 % top
     while True:
         word = next(words)

@@ -1,10 +1,17 @@
-"""Personal models, everyone's own: the joint objective, private and learned collaboration, and what noise costs."""
+"""Personal models, everyone's own: the joint objective, private and learned collaboration, and what
+noise costs."""
 
 from bruit.personal.alternate import Alternation, Noise, alternate
-from bruit.personal.learn import Learned, learn_graph
+from bruit.personal.learn import LearnedGraph, learn_graph
 from bruit.personal.noisy_records import publish
 from bruit.personal.objective import Joint, confidences
-from bruit.personal.private import Plan, gradient_noise, loss_noise, model_noise, private_descent
+from bruit.personal.private import (
+    NoisePlan,
+    gradient_noise,
+    loss_noise,
+    model_noise,
+    private_descent,
+)
 from bruit.personal.sensitivity import (
     boosting_loss_sensitivities,
     bounded_records,
@@ -15,7 +22,24 @@ from bruit.personal.sensitivity import (
 from bruit.personal.utility import allocate, noisy_gap_bound
 
 __all__ = [
-    "Alternation", "Joint", "Learned", "Noise", "Plan", "allocate", "alternate", "boosting_loss_sensitivities",
-    "bounded_records", "confidences", "gradient_noise", "gradient_sensitivities", "learn_graph", "loss_noise",
-    "loss_sensitivities", "model_noise", "model_sensitivities", "noisy_gap_bound", "private_descent", "publish",
-]  # fmt: skip
+    "Alternation",
+    "Joint",
+    "LearnedGraph",
+    "Noise",
+    "NoisePlan",
+    "allocate",
+    "alternate",
+    "boosting_loss_sensitivities",
+    "bounded_records",
+    "confidences",
+    "gradient_noise",
+    "gradient_sensitivities",
+    "learn_graph",
+    "loss_noise",
+    "loss_sensitivities",
+    "model_noise",
+    "model_sensitivities",
+    "noisy_gap_bound",
+    "private_descent",
+    "publish",
+]

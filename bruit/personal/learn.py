@@ -1,10 +1,12 @@
-"""Learning whom to learn from: peers wake, sample a few others, and adjust the weights to them (perso:PERSO-7).
+"""Learning whom to learn from: peers wake, sample a few others, and adjust the weights to them
+(perso:PERSO-7).
 
     w_uv <- max(0, w_uv - rate dG/dw_uv)      for the sampled v; all other weights stay
 
-rate "safe": 1 over the block constant, every step lowers G, slowly when `floor` is small. rate "adaptive": from 0.5,
-after every n wake-ups halved and the weights restored if G rose or is not finite, else multiplied by 1.05; it stops
-when G decreases by less than 1e-6 of itself. A wake-up costs O(sampled (dim + 1)), memory is O(pairs with a weight).
+rate "safe": 1 over the block constant, every step lowers G, slowly when `floor` is small. rate
+"adaptive": from 0.5, after every n wake-ups halved and the weights restored if G rose or is not
+finite, else multiplied by 1.05; it stops when G decreases by less than 1e-6 of itself. A wake-up
+costs O(sampled (dim + 1)), memory is O(pairs with a weight).
 """
 
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ SAMPLED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class LearnedGraph:
     """Weights of pairs, each pair once (a < b), and the objective after every n wake-ups."""
 
     peers: int
@@ -46,37 +48,71 @@ class Learned:
         return csr_array(half + half.T)
 
     def graph(self, least: float = 1e-3) -> Graph:
-        """The graph to talk over, small weights dropped: an edge that light carries nothing but traffic."""
+        """The graph to talk over, small weights dropped: an edge that light carries nothing but
+        traffic."""
         return similarity(self.matrix(least), name=f"learned:{self.peers}")
 
 
 def learn_graph(
-    aim: Collaboration, models: Array, costs: Array, *, wakes: int, dice: Dice, sampled: int | None = None,
-    rate: str | float = "adaptive", begin: Learned | None = None, farthest: float = inf, run: int = 0,
-) -> Learned:  # fmt: skip
+    aim: Collaboration,
+    models: Array,
+    costs: Array,
+    *,
+    wakes: int,
+    dice: Dice,
+    sampled: int | None = None,
+    rate: str | float = "adaptive",
+    begin: LearnedGraph | None = None,
+    farthest: float = inf,
+    run: int = 0,
+) -> LearnedGraph:
     """Weights after so many wake-ups from `begin` (no weights at all by default).
 
-    models, costs: what peers told each other; costs are c_u F_u. farthest: peers whose models differ by more than this
-    (Euclidean) get no weight. sampled: how many others a waking peer looks at, SAMPLED by default, or all.
-    Draws have the addresses ("graph", run, sweep).
+    models, costs: what peers told each other; costs are c_u F_u. farthest: peers whose models
+    differ by more than this (Euclidean) get no weight. sampled: how many others a waking peer looks
+    at, SAMPLED by default, or all. Draws have the addresses ("graph", run, sweep).
     """
-    from bruit.kernels.graph_steps import graph_steps, sample_peers
+    from bruit.algorithms.compiled.graph_steps import graph_steps, sample_peers
 
     aim.check(models, costs)
     n, models = len(models), np.ascontiguousarray(models, np.float64)
     sampled = min(SAMPLED, n - 1) if sampled is None else sampled
     _check(n, sampled, wakes, rate)
-    steps = _Steps(aim, models, costs, begin or Learned(n, np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)))
+    steps = _Steps(
+        aim,
+        models,
+        costs,
+        begin or LearnedGraph(n, np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)),
+    )
     adaptive = rate == "adaptive"
-    length = FIRST_RATE if adaptive else 1 / aim.block_constant(sampled) if rate == "safe" else float(rate)
+    length = (
+        FIRST_RATE
+        if adaptive
+        else 1 / aim.block_constant(sampled)
+        if rate == "safe"
+        else float(rate)
+    )
     for sweep, first in enumerate(range(0, wakes, n)):
         count = min(n, wakes - first)
         draws = dice.uniform("graph", np.arange(first, first + count), sweep, 0, sampled + 1, run)
         woken = np.minimum((draws[:, 0] * n).astype(np.int64), n - 1)
         others = sample_peers(woken, draws[:, 1:], n)
         keys, values, degrees = steps.table(count * sampled)
-        graph_steps(woken, others, models, costs, degrees, keys, values, aim.coupling, aim.spread, aim.sparsity,
-                    aim.floor, length, farthest**2)  # fmt: skip
+        graph_steps(
+            woken=woken,
+            sampled=others,
+            models=models,
+            costs=costs,
+            degrees=degrees,
+            keys=keys,
+            values=values,
+            coupling=aim.coupling,
+            spread=aim.spread,
+            sparsity=aim.sparsity,
+            floor=aim.floor,
+            rate=length,
+            farthest=farthest**2,
+        )
         better = steps.take(keys, values, always=not adaptive)
         if adaptive:
             length *= FASTER if better else SLOWER
@@ -88,10 +124,14 @@ def learn_graph(
 class _Steps:
     """The weights so far: pairs as keys a * n + b, and the objective after every sweep."""
 
-    def __init__(self, aim: Collaboration, models: Array, costs: Array, begin: Learned) -> None:
+    def __init__(
+        self, aim: Collaboration, models: Array, costs: Array, begin: LearnedGraph
+    ) -> None:
         self._aim, self._models, self._costs, self._n = aim, models, costs, len(models)
         if begin.peers != self._n:
-            raise ConfigError(f"the weights to begin with are of {begin.peers} peers, the models of {self._n}")
+            raise ConfigError(
+                f"the weights to begin with are of {begin.peers} peers, the models of {self._n}"
+            )
         self._keys, self._weights = begin.pairs[:, 0] * self._n + begin.pairs[:, 1], begin.weights
         self._history = [self._value(self._keys, self._weights)]
 
@@ -103,7 +143,7 @@ class _Steps:
 
     def table(self, coming: int) -> tuple[Ints, Array, Array]:
         """A table with room for so many new pairs, and the degrees."""
-        from bruit.kernels.graph_steps import EMPTY, fill
+        from bruit.algorithms.compiled.graph_steps import EMPTY, fill
 
         room = 1 << (2 * (len(self._keys) + coming)).bit_length()
         keys, values = np.full(room, EMPTY, np.int64), np.zeros(room)
@@ -125,13 +165,17 @@ class _Steps:
         before, now = self._history[-2:]
         return before - now < ENOUGH * abs(before)
 
-    def result(self) -> Learned:
-        return Learned(self._n, self._pairs(self._keys), self._weights, np.array(self._history))
+    def result(self) -> LearnedGraph:
+        return LearnedGraph(
+            self._n, self._pairs(self._keys), self._weights, np.array(self._history)
+        )
 
 
 def _check(peers: int, sampled: int, wakes: int, rate: str | float) -> None:
     if peers < 2 or not 1 <= sampled < peers:
-        raise ConfigError(f"each of {peers} peers can sample 1 to {peers - 1} others, found sampled = {sampled}")
+        raise ConfigError(
+            f"each of {peers} peers can sample 1 to {peers - 1} others, found sampled = {sampled}"
+        )
     if wakes < 0:
         raise ConfigError(f"the number of wake-ups must not be negative, found {wakes}")
     if isinstance(rate, str) and rate not in ("safe", "adaptive"):

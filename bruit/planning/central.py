@@ -1,4 +1,5 @@
-"""A trusted curator: one noise on the sum, nobody else sees anything (gossip:DP-8); the floor of all errors.
+"""A trusted curator: one noise on the sum, nobody else sees anything (gossip:DP-8); the floor of
+all errors.
 
     z = sqrt(releases) / mu(epsilon, delta);   error of the mean z / n
 """
@@ -7,23 +8,44 @@ from __future__ import annotations
 
 import math
 
-from bruit.algorithms.exchange import sum_grid
-from bruit.algorithms.home import OnGrid
-from bruit.planning.option import Option, descent_error, refuse_idle
+from bruit.algorithms.door import OnGrid
+from bruit.algorithms.gossip.exchange import sum_grid
+from bruit.planning.option import Option, Traits, descent_error, refuse_idle
 from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
+
+TRAITS = Traits(also=("curator",), own_graph=True, middleman=True)
 
 
 def option(question: Question) -> Option:
     """What trust in one party would buy."""
     refuse_idle(question, "steps", "cooldown")
     n, releases = question.peers, 1 if question.job == "mean" else question.contributions
-    z, rounding = least_noise(question, lambda asked: math.sqrt(releases) / asked.strictest_mu,
-                              lambda home: releases * home.drawn(OnGrid(sum_grid(home, n))))  # fmt: skip
+    z, rounding = least_noise(
+        question,
+        lambda asked: math.sqrt(releases) / asked.strictest_mu,
+        lambda home: releases * home.drawn(OnGrid(sum_grid(home, n))),
+    )
     error = z / n if question.job == "mean" else descent_error(question, releases, (z / n) ** 2)
-    statement = "gossip:DP-8: z / n" if question.job == "mean" else "walk:RW-3, one noise per averaged gradient"
+    statement = (
+        "gossip:DP-8: z / n"
+        if question.job == "mean"
+        else "walk:RW-3, one noise per averaged gradient"
+    )
     return Option(
-        "central", "star", releases, z, "proven", "the Gaussian mechanism of a curator", "gossip:DP-4",
-        "one curator sees all raw values", error, question.job == "learning", statement, float(2 * releases), 1.0, (),
-        rounding,
-    )  # fmt: skip
+        protocol="central",
+        graph="star",
+        steps=releases,
+        noise_multiplier=z,
+        status="proven",
+        theorem="the Gaussian mechanism of a curator",
+        spec="gossip:DP-4",
+        trust="one curator sees all raw values",
+        error=error,
+        at_most=question.job == "learning",
+        statement=statement,
+        messages=float(2 * releases),
+        loss=1.0,
+        notes=(),
+        rounding=rounding,
+    )

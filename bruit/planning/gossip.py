@@ -1,7 +1,9 @@
-"""Gossip averaging (Muffliato): neighbors mix noisy values until everybody is near the mean (gossip:MUF-2, MUF-4).
+"""Gossip averaging (Muffliato): neighbors mix noisy values until everybody is near the mean
+(gossip:MUF-2, MUF-4).
 
-A neighbor hears the noisy value itself, so the worst pair always loses one local-DP unit: for the worst pair, gossip
-needs the noise of local DP. The mean loss falls with n: it is (rank - 1) / n, at most T d_v / n (gossip:MUF-3).
+A neighbor hears the noisy value itself, so the worst pair always loses one local-DP unit: for the
+worst pair, gossip needs the noise of local DP. The mean loss falls with n: it is (rank - 1) / n, at
+most T d_v / n (gossip:MUF-3).
 """
 
 from __future__ import annotations
@@ -13,23 +15,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bruit.algorithms.averaging import Averaging
-from bruit.algorithms.chebyshev import Chebyshev
-from bruit.algorithms.chebyshev import Public as Accelerated
-from bruit.algorithms.exchange import message_form
-from bruit.algorithms.gossip_sgd import GossipSGD
-from bruit.algorithms.home import OnGrid
-from bruit.algorithms.muffliato import muffliato
+from bruit.algorithms.door import OnGrid
+from bruit.algorithms.gossip.averaging import Averaging
+from bruit.algorithms.gossip.chebyshev import Chebyshev
+from bruit.algorithms.gossip.chebyshev import Public as Accelerated
+from bruit.algorithms.gossip.exchange import message_form
+from bruit.algorithms.gossip.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.muffliato import muffliato
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.planning.noise import least_multiplier
-from bruit.planning.option import Option, descent_error, descent_rate, refuse_idle
+from bruit.planning.option import Option, Traits, descent_error, descent_rate, refuse_idle
 from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
-from bruit.privacy.network.consensus import is_uniform
+from bruit.privacy.theorems.consensus import is_uniform
 
 EXACT_PEERS = 300
 """Up to here all pairs are computed; beyond, the proven bound on the mean is used."""
+TRAITS = Traits(
+    also=("averaging", "chebyshev", "muffliato", "gossip-sgd"), learning=("gossip-sgd",)
+)
 
 
 def option(question: Question) -> Option:
@@ -40,36 +45,61 @@ def option(question: Question) -> Option:
         refuse_idle(question, "steps")
         return _learning(question, graph)
     if is_uniform(graph):
-        raise PrivacyError("on the complete graph everybody hears every noisy value at once: this is local DP")
+        raise PrivacyError(
+            "on the complete graph everybody hears every noisy value at once: this is local DP"
+        )
     steps, needed = _settled(question, graph)
     z, rounding = least_noise(question, needed.multiplier, partial(_mixed, graph, steps))
-    notes = ("the worst pair, a neighbor, loses one unit whatever the noise",) if question.protect == "mean" else ()
+    notes = (
+        ("the worst pair, a neighbor, loses one unit whatever the noise",)
+        if question.protect == "mean"
+        else ()
+    )
     return Option(
-        "gossip", graph.name, steps, z, "proven", "the exact loss of linear gossip", needed.how,
-        _trust(question), _error(question, graph, z, steps), True, "gossip:MUF-4",
-        float(steps * graph.degrees.mean()), needed.loss, notes, rounding,
-        {"name": "chebyshev"},
-    )  # fmt: skip
+        protocol="gossip",
+        graph=graph.name,
+        steps=steps,
+        noise_multiplier=z,
+        status="proven",
+        theorem="the exact loss of linear gossip",
+        spec=needed.how,
+        trust=_trust(question),
+        error=_error(question, graph, z, steps),
+        at_most=True,
+        statement="gossip:MUF-4",
+        messages=float(steps * graph.degrees.mean()),
+        loss=needed.loss,
+        notes=notes,
+        rounding=rounding,
+        algorithm={"name": "chebyshev"},
+    )
 
 
 def _settled(question: Question, graph: Graph) -> tuple[int, _Needed]:
-    """How many rounds, and the noise for them: if none are asked for, they depend on the noise, and it on them."""
+    """How many rounds, and the noise for them: if none are asked for, they depend on the noise, and
+    it on them."""
     if question.steps is not None:
         return question.steps, _needed(question, graph, question.steps)
     steps = muffliato(graph, 1.0 / question.mu, question.spread / question.sensitivity**2).steps
     needed = _needed(question, graph, steps)
     for _ in range(8):
-        wanted = muffliato(graph, needed.multiplier(question), question.spread / question.sensitivity**2).steps
+        wanted = muffliato(
+            graph, needed.multiplier(question), question.spread / question.sensitivity**2
+        ).steps
         if wanted == steps:
             break
         steps, needed = wanted, _needed(question, graph, wanted)
     return steps, needed
 
 
-def mixed_rounding(algorithm: Averaging | Chebyshev, graph: Graph, steps: int, home: Planned) -> float:
+def mixed_rounding(
+    algorithm: Averaging | Chebyshev, graph: Graph, steps: int, home: Planned
+) -> float:
     """R of one release each and of a message each in every round."""
     public = algorithm.prepare(graph, steps)
-    facts, gamma = (public.exchange, public.gamma) if isinstance(public, Accelerated) else (public, 1.0)
+    facts, gamma = (
+        (public.exchange, public.gamma) if isinstance(public, Accelerated) else (public, 1.0)
+    )
     form = message_form(facts, home, gamma=gamma)
     return graph.n * (home.drawn(OnGrid(form.grid)) + (steps + 1) * home.drawn(form, facts.dither))
 
@@ -84,12 +114,18 @@ def _taught(graph: Graph, rounds: int, home: Planned) -> float:
     """The same for a gradient each in every round."""
     facts = GossipSGD().prepare(graph, rounds)
     form = message_form(facts, home, more=0.5)
-    return graph.n * (rounds * home.drawn(OnGrid(form.grid)) + (rounds + 1) * home.drawn(form, facts.dither))
+    return graph.n * (
+        rounds * home.drawn(OnGrid(form.grid)) + (rounds + 1) * home.drawn(form, facts.dither)
+    )
 
 
 def fixed_graph(question: Question) -> Graph:
     if not isinstance(question.graph, Graph):
-        found = "none was given" if question.graph is None else f"found the sequence {question.graph.name}"
+        found = (
+            "none was given"
+            if question.graph is None
+            else f"found the sequence {question.graph.name}"
+        )
         raise PrivacyError(f"gossip needs one fixed graph; {found}")
     return question.graph
 
@@ -115,14 +151,21 @@ def _needed(question: Question, graph: Graph, steps: int) -> _Needed:
     if question.caps is None and question.protect == "worst":
         return _by_loss(1.0, "gossip:MUF-2")
     if question.colluders > 1:
-        raise PrivacyError("colluders are planned for the worst pair; name them to `bruit epsilon` for their own loss")
+        raise PrivacyError(
+            "colluders are planned for the worst pair; name them to `bruit epsilon` for their own "
+            "loss"
+        )
     if graph.n <= EXACT_PEERS or question.caps is not None:
-        from bruit.privacy.network.pairwise import pairwise
+        from bruit.privacy.exact import pairwise
 
         m = pairwise(graph, steps).m
-        return _Needed(lambda asked: least_multiplier(asked, m)[0], least_multiplier(question, m)[1], "gossip:MUF-2")
+        return _Needed(
+            lambda asked: least_multiplier(asked, m)[0],
+            least_multiplier(question, m)[1],
+            "gossip:MUF-2",
+        )
     if graph.group is not None:
-        from bruit.privacy.network.krylov import leverage
+        from bruit.privacy.exact import leverage
 
         one = leverage(graph, [0], steps).loss[:, None].copy()
         one[0] = np.nan
@@ -138,16 +181,29 @@ def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
 
 
 def _learning(question: Question, graph: Graph) -> Option:
-    """Gossip SGD off the butterfly: hidden models react to what they heard, so every round counts in full."""
+    """Gossip SGD off the butterfly: hidden models react to what they heard, so every round counts
+    in full."""
     rounds, n = question.contributions, graph.n
-    z, rounding = least_noise(question, lambda asked: math.sqrt(rounds) / asked.strictest_mu,
-                              partial(_taught, graph, rounds))  # fmt: skip
+    z, rounding = least_noise(
+        question,
+        lambda asked: math.sqrt(rounds) / asked.strictest_mu,
+        partial(_taught, graph, rounds),
+    )
     return Option(
-        "gossip", graph.name, rounds, z, "proven", "local DP: composition of the ledger's lines", "gossip:MUF-9 ldp",
-        "nobody: all messages may be public", descent_error(question, rounds, z**2 / n), False,
-        "walk:RW-3, averaged gradients, if every round mixed completely", float(rounds * graph.degrees.mean()),
-        float(rounds), ("no theorem covers adaptive gradients on a graph without exact consensus",), rounding,
-        {"name": "gossip-sgd", "rate": descent_rate(question, rounds, z**2 / n)},
-    )  # fmt: skip
-
-
+        protocol="gossip",
+        graph=graph.name,
+        steps=rounds,
+        noise_multiplier=z,
+        status="proven",
+        theorem="local DP: composition of the ledger's lines",
+        spec="gossip:MUF-9 ldp",
+        trust="nobody: all messages may be public",
+        error=descent_error(question, rounds, z**2 / n),
+        at_most=False,
+        statement="walk:RW-3, averaged gradients, if every round mixed completely",
+        messages=float(rounds * graph.degrees.mean()),
+        loss=float(rounds),
+        notes=("no theorem covers adaptive gradients on a graph without exact consensus",),
+        rounding=rounding,
+        algorithm={"name": "gossip-sgd", "rate": descent_rate(question, rounds, z**2 / n)},
+    )

@@ -1,27 +1,40 @@
-"""One way to do the job: how much noise it needs, what it costs, how well it does, and on what trust."""
+"""One way to do the job: how much noise it needs, what it costs, how well it does, and on what
+trust."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from bruit.errors import PrivacyError
 from bruit.planning.question import Question
-from bruit.privacy.accountants.rounding import USUAL, allowance
 from bruit.privacy.guarantee import Status
+from bruit.privacy.toolbox.rounding import USUAL, allowance
 
 FLOAT_BYTES, HEADER_BYTES = 8, 100
 
 
-@dataclass(frozen=True)
+class Traits(NamedTuple):
+    """What is known of a protocol before it is asked, as `TRAITS` of its file; a file without has
+    those below."""
+
+    also: tuple[str, ...] = ()  # other names it is asked for by, such as those of its algorithms
+    learning: tuple[str, ...] = ()  # names of it that stand for learning a model, not for a mean
+    own_graph: bool = False  # whether it brings its own graph, so that no other one is tried
+    middleman: bool = False  # whether it needs somebody in the middle: compared with, never chosen
+
+
+@dataclass(frozen=True, kw_only=True)
 class Option:
-    """`error` is the root mean square error of the mean in units of the sensitivity, or the excess loss of the model;
-    `statement` names where it comes from, `at_most` whether it is a bound; `trust` is what one has to believe. A noise
-    multiplier or loss that means nothing here is nan. `rounding` is R of all that is sent (fp:FP-0), which is inside
-    the budget: 0 where nothing is rounded, nan where nothing is known of it, and then the status is ideal at best.
-    `algorithm` is the section of the experiment that runs it, None where no experiment does."""
+    """`error` is the root mean square error of the mean in units of the sensitivity, or the excess
+    loss of the model; `statement` names where it comes from, `at_most` whether it is a bound;
+    `trust` is what one has to believe. A noise multiplier or loss that means nothing here is nan.
+    `rounding` is R of all that is sent (fp:FP-0), which is inside the budget: 0 where nothing is
+    rounded, nan where nothing is known of it, and then the status is ideal at best. `algorithm` is
+    the section of the experiment that runs it, None where no experiment does; `task` is what its
+    theorem wants of a task of learning, as keys of [task]."""
 
     protocol: str
     graph: str
@@ -39,40 +52,61 @@ class Option:
     notes: tuple[str, ...] = ()
     rounding: float = math.nan
     algorithm: Mapping[str, Any] | None = None
+    task: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.status == "proven" and math.isnan(self.rounding):
-            raise PrivacyError(f"the plan of {self.protocol} does not say what is sent, so that it is not proven")
+            raise PrivacyError(
+                f"the plan of {self.protocol} does not say what is sent, so that it is not proven"
+            )
 
     def finite_precision(self, question: Question) -> float:
-        """2 gamma of fp:FP-0, the part of epsilon that pays for rounding; nan where nothing is known of it."""
+        """2 gamma of fp:FP-0, the part of epsilon that pays for rounding; nan where nothing is
+        known of it."""
         return 2 * allowance(self.rounding, question.delta, max(USUAL, question.epsilon + 1))[0]
 
     def to_dict(self, question: Question) -> dict[str, Any]:
         """Plain data, as `bruit plan --json` prints it."""
         name = "error_of_the_mean" if question.job == "mean" else "excess_loss"
         return {
-            "protocol": self.protocol, "graph": self.graph, "steps": self.steps,
+            "protocol": self.protocol,
+            "graph": self.graph,
+            "steps": self.steps,
             "noise_multiplier": _known(self.noise_multiplier),
             "sigma": _known(self.noise_multiplier * question.sensitivity),
-            "status": self.status, "theorem": self.theorem, "spec": self.spec, "trust": self.trust,
-            "predicted": {name: self.error * question.sensitivity if question.job == "mean" else self.error,
-                          "upper_bound": self.at_most, "statement": self.statement},
+            "status": self.status,
+            "theorem": self.theorem,
+            "spec": self.spec,
+            "trust": self.trust,
+            "predicted": {
+                name: self.error * question.sensitivity if question.job == "mean" else self.error,
+                "upper_bound": self.at_most,
+                "statement": self.statement,
+            },
             "messages_per_peer": self.messages,
             "bytes_per_peer": self.messages * (question.dim * FLOAT_BYTES + HEADER_BYTES),
-            "loss": _known(self.loss), "rounding": _known(self.rounding),
-            "finite_precision": _known(self.finite_precision(question)), "notes": list(self.notes),
-        }  # fmt: skip
+            "loss": _known(self.loss),
+            "rounding": _known(self.rounding),
+            "finite_precision": _known(self.finite_precision(question)),
+            "notes": list(self.notes),
+        }
 
 
 def refuse_idle(question: Question, *names: str) -> None:
-    """Refuse what was asked for and would be ignored: a plan never leaves out a wish without a word."""
+    """Refuse what was asked for and would be ignored: a plan never leaves out a wish without a
+    word."""
     sentences = {
-        "steps": (question.steps is not None, f"steps = {question.steps} cannot be asked of it: its length follows from"
-                  " the number of peers and of contributions; leave --steps out"),
-        "cooldown": (question.cooldown != 1, f"a cool-down of {question.cooldown} is for walks, and nobody rests here;"
-                     " leave --cooldown out"),
-    }  # fmt: skip
+        "steps": (
+            question.steps is not None,
+            f"steps = {question.steps} cannot be asked of it: its length follows from"
+            " the number of peers and of contributions; leave --steps out",
+        ),
+        "cooldown": (
+            question.cooldown != 1,
+            f"a cool-down of {question.cooldown} is for walks, and nobody rests here;"
+            " leave --cooldown out",
+        ),
+    }
     for name in names:
         asked, sentence = sentences[name]
         if asked:
@@ -97,7 +131,8 @@ def rounded_up(number: float, digits: int = 4) -> str:
 
 
 def descent_rate(question: Question, steps: int, noise_variance: float) -> float:
-    """The step behind the bound below, D / (G sqrt(T)), to two digits and never above 2 / beta = 8 (walk:RW-3).
+    """The step behind the bound below, D / (G sqrt(T)), to two digits and never above 2 / beta = 8
+    (walk:RW-3).
 
     beta = 1/4 is that of logistic losses of rows of length 1.
     """
@@ -113,7 +148,7 @@ def _gradient(question: Question, noise_variance: float) -> float:
 def descent_error(question: Question, steps: int, noise_variance: float) -> float:
     """Excess loss after so many noisy gradient steps of the best rate (walk:RW-3, Prop. 7.3).
 
-        2 D G (2 + log T) / sqrt(T),   G^2 = L^2 + d * noise_variance,   L = 1/2 in units of the sensitivity 2 L
+    2 D G (2 + log T) / sqrt(T),   G^2 = L^2 + d * noise_variance,   L = 1/2 in units of the sensitivity 2 L
     """
     bound = _gradient(question, noise_variance)
     return 2 * question.diameter * bound * (2 + math.log(steps)) / math.sqrt(steps)

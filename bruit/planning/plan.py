@@ -1,7 +1,8 @@
 """The planner: every protocol that can do the job, ranked by predicted error at the same budget.
 
-One file of this folder per protocol, found by looking: each has `option(question)`, which refuses with a reason when
-its theorem does not cover the question.
+One file of this folder per protocol, found by looking: each has `option(question)`, which refuses
+with a reason when its theorem does not cover the question, and may have `TRAITS`, what is known of
+it before.
 """
 
 from __future__ import annotations
@@ -16,15 +17,10 @@ from typing import Any
 from bruit.errors import BruitError, ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
-from bruit.planning.option import Option
+from bruit.planning.option import Option, Traits
 from bruit.planning.question import Question
 from bruit.planning.worth import without_data, worth
 from bruit.privacy.guarantee import STATUSES
-
-ALIASES = {
-    "averaging": "gossip", "chebyshev": "gossip", "muffliato": "gossip", "gossip-sgd": "gossip", "walk-sgd": "walk",
-    "butterfly-muffliato": "butterfly", "local": "local-dp", "curator": "central",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,8 @@ class Plan:
 
     def _nobody_first(self) -> tuple[Option, ...]:
         """The other options, those that need nobody in the middle first."""
-        return tuple(sorted(self.alternatives, key=lambda option: option.protocol in SHOWN))
+        known = traits()
+        return tuple(sorted(self.alternatives, key=lambda one: known[one.protocol].middleman))
 
     def claim(self) -> str:
         """What the chosen option promises, in words."""
@@ -48,19 +45,35 @@ class Plan:
         """Plain data: the chosen option's keys at the top."""
         asked, verdict = self.question, worth(self.question, self.chosen, self._nobody_first())
         return {
-            **self.chosen.to_dict(asked), "epsilon": asked.epsilon, "delta": asked.delta, "level": "user",
-            "claim": self.claim(), "without_data": without_data(asked), "useless": verdict.useless,
-            "verdict": verdict.sentence, "would_help": list(verdict.would_help),
-            "protects": "every pair, by its cap" if asked.caps is not None else
-                        "the worst pair" if asked.protect == "worst" else "the mean over pairs, a summary",
-            "colluders": asked.colluders, "peers": asked.peers, "job": asked.job, "dim": asked.dim,
-            "alternatives": [option.to_dict(asked) for option in self.alternatives], "not_applicable": self.refused,
-        }  # fmt: skip
+            **self.chosen.to_dict(asked),
+            "epsilon": asked.epsilon,
+            "delta": asked.delta,
+            "level": "user",
+            "claim": self.claim(),
+            "without_data": without_data(asked),
+            "useless": verdict.useless,
+            "verdict": verdict.sentence,
+            "would_help": list(verdict.would_help),
+            "protects": "every pair, by its cap"
+            if asked.caps is not None
+            else "the worst pair"
+            if asked.protect == "worst"
+            else "the mean over pairs, a summary",
+            "colluders": asked.colluders,
+            "peers": asked.peers,
+            "job": asked.job,
+            "dim": asked.dim,
+            "alternatives": [option.to_dict(asked) for option in self.alternatives],
+            "not_applicable": self.refused,
+        }
 
 
 def claim(asked: Question, option: Option) -> str:
-    """What is promised, in words. Differential privacy is only spoken of where every pair is covered by a theorem."""
-    real = "ideal, true of real numbers and not of what is sent: " if option.status == "ideal" else ""
+    """What is promised, in words. Differential privacy is only spoken of where every pair is
+    covered by a theorem."""
+    real = (
+        "ideal, true of real numbers and not of what is sent: " if option.status == "ideal" else ""
+    )
     aim = f"epsilon = {asked.epsilon:g} at delta = {asked.delta:g}, user level,"
     against = f"against {asked.colluders} peer(s)"
     if option.status == "heuristic":
@@ -72,55 +85,97 @@ def claim(asked: Question, option: Option) -> str:
 
 
 def protocols() -> dict[str, Callable[[Question], Option]]:
-    """Every protocol the planner knows, by name."""
+    """Every protocol the planner knows, by name: a new file is enrolled by being there."""
+    return {name: module.option for name, module in _files().items()}
+
+
+def traits() -> dict[str, Traits]:
+    """What is known of each of them before it is asked, by name."""
+    return {name: getattr(module, "TRAITS", Traits()) for name, module in _files().items()}
+
+
+def learning_names() -> tuple[str, ...]:
+    """Names that stand for learning a model."""
+    return tuple(name for known in traits().values() for name in known.learning)
+
+
+def _files() -> dict[str, Any]:
+    """The files of this folder that plan a protocol, by its name."""
     import bruit.planning as folder
 
     found = {}
-    for module in pkgutil.iter_modules(folder.__path__):
-        option = getattr(importlib.import_module(f"{folder.__name__}.{module.name}"), "option", None)
-        if callable(option):
-            found[module.name.replace("_", "-")] = option
+    for file in pkgutil.iter_modules(folder.__path__):
+        module = importlib.import_module(f"{folder.__name__}.{file.name}")
+        if callable(getattr(module, "option", None)):
+            found[file.name.replace("_", "-")] = module
     return found
 
 
 def plan(question: Question, algorithm: str | None = None) -> Plan:
-    """Least noise, predicted error and cost of the asked algorithm, or of the best one; and of all others.
+    """Least noise, predicted error and cost of the asked algorithm, or of the best one; and of all
+    others.
 
-    Without a graph, gossip is tried on the families below. A trusted curator or aggregator is never chosen, only shown,
-    and neither is a heuristic, whose noise may be too little; who asks for one by name is told that it is one.
+    Without a graph, gossip is tried on the families below. A trusted curator or aggregator is never
+    chosen, only shown, and neither is a heuristic, whose noise may be too little; who asks for one
+    by name is told that it is one.
     """
-    known = protocols()
-    wanted = None if algorithm is None else ALIASES.get(algorithm, algorithm)
+    known, about = protocols(), traits()
+    aliases = {also: name for name, known_of in about.items() for also in known_of.also}
+    wanted = None if algorithm is None else aliases.get(algorithm, algorithm)
     if wanted is not None and wanted not in known:
-        raise ConfigError(f"the planner knows no protocol {algorithm!r}; it knows {', '.join(known)}")
+        raise ConfigError(
+            f"the planner knows no protocol {algorithm!r}; it knows {', '.join(known)}"
+        )
     found, refused = _options(question, known)
-    if wanted is not None and wanted in refused and not any(option.protocol == wanted for option in found):
+    if (
+        wanted is not None
+        and wanted in refused
+        and not any(option.protocol == wanted for option in found)
+    ):
         raise PrivacyError(f"{wanted} does not do this: {refused[wanted]}")
     found = [_on_its_own_graph(option, question) for option in found]
     ranked = sorted(found, key=lambda option: (option.error, option.messages))
-    able = [one for one in ranked if one.protocol == wanted or
-            (wanted is None and one.protocol not in SHOWN and one.status != "heuristic")]  # fmt: skip
+    able = [
+        one
+        for one in ranked
+        if one.protocol == wanted
+        or (wanted is None and not about[one.protocol].middleman and one.status != "heuristic")
+    ]
     if not able:
         raise PrivacyError("; ".join(f"{name}: {why}" for name, why in refused.items()))
-    chosen = min(able, key=lambda one: STATUSES.index(one.status))  # what is proven before what is quoted
-    return Plan(question, chosen, tuple(option for option in ranked if option is not chosen), refused)
+    chosen = min(
+        able, key=lambda one: STATUSES.index(one.status)
+    )  # what is proven before what is quoted
+    return Plan(
+        question, chosen, tuple(option for option in ranked if option is not chosen), refused
+    )
 
 
 def _on_its_own_graph(option: Option, question: Question) -> Option:
     """Say so where a protocol does not use the graph that was asked for."""
     if question.graph is None or option.graph in (question.graph.name, "any"):
         return option
-    return replace(option, notes=(*option.notes, f"not on {question.graph.name}: it brings its own graph,"
-                                                 f" {option.graph}"))  # fmt: skip
+    return replace(
+        option,
+        notes=(
+            *option.notes,
+            f"not on {question.graph.name}: it brings its own graph, {option.graph}",
+        ),
+    )
 
 
-def _options(question: Question, known: dict[str, Callable[[Question], Option]]) -> tuple[list[Option], dict[str, str]]:
+def _options(
+    question: Question, known: dict[str, Callable[[Question], Option]]
+) -> tuple[list[Option], dict[str, str]]:
     found: list[Option] = []
     refused: dict[str, str] = {}
-    graphs: list[Graph | GraphSequence] = [question.graph] if question.graph is not None else list(candidates(question))
+    graphs: list[Graph | GraphSequence] = (
+        [question.graph] if question.graph is not None else list(candidates(question))
+    )
+    about = traits()
     for name, option in known.items():
         for place, graph in enumerate(graphs):
-            if place and name in INDIFFERENT:
+            if place and about[name].own_graph:
                 break
             try:
                 found.append(option(replace(question, graph=graph)))
@@ -130,13 +185,6 @@ def _options(question: Question, known: dict[str, Callable[[Question], Option]])
     for one in sorted(found, key=lambda one: (one.error, one.messages)):
         kept.setdefault(one.protocol, one)
     return list(kept.values()), {name: why for name, why in refused.items() if name not in kept}
-
-
-INDIFFERENT = ("local-dp", "central", "ring", "butterfly", "gopa", "secure-aggregation", "fed-avg", "shuffling")
-"""Protocols that bring their own graph."""
-
-SHOWN = ("central", "secure-aggregation", "fed-avg", "shuffling")
-"""Baselines that are compared with and never chosen: they need somebody in the middle."""
 
 
 def candidates(question: Question) -> list[Graph]:

@@ -1,9 +1,11 @@
-"""What finite precision takes of a plan's budget, so that the plan holds for what is sent (fp:FP-0, FP-4).
+"""What finite precision takes of a plan's budget, so that the plan holds for what is sent (fp:FP-0,
+FP-4).
 
-R of a plan is the R of the run that it plans: of all releases and messages, by the formulas of the algorithms
-(bruit.algorithms.exchange, walk_sgd), at the coarsest grid they might choose. That R falls as the noise grows. So the R
-of any noise that is not above the answer covers the answer: with gamma and delta' of `allowance(R, delta)`, the noise
-for (epsilon - 2 gamma, delta') in real numbers is one for (epsilon, delta) on the grid.
+R of a plan is the R of the run that it plans: of all releases and messages, by the formulas of the
+algorithms (bruit.algorithms.gossip.exchange, walk_sgd), at the coarsest grid they might choose.
+That R falls as the noise grows. So the R of any noise that is not above the answer covers the
+answer: with gamma and delta' of `allowance(R, delta)`, the noise for (epsilon - 2 gamma, delta') in
+real numbers is one for (epsilon, delta) on the grid.
 """
 
 from __future__ import annotations
@@ -12,14 +14,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bruit.algorithms.home import OnGrid
+from bruit.algorithms.door import OnGrid
 from bruit.mechanisms import Gaussian
 from bruit.planning.question import Question
 
 
 @dataclass(frozen=True)
 class Planned:
-    """The grid of a run with this noise multiplier, for rows of `dim` numbers, in units of the sensitivity."""
+    """The grid of a run with this noise multiplier, for rows of `dim` numbers, in units of the
+    sensitivity."""
 
     multiplier: float
     dim: int
@@ -40,12 +43,18 @@ class Planned:
 
     def released(self, releases: int) -> float:
         """R of the own releases of one peer, all of them seen."""
-        return releases * self.drawn(OnGrid(self.grid(1.0, float(releases), math.sqrt(releases) + 1.0)))
+        return releases * self.drawn(
+            OnGrid(self.grid(1.0, float(releases), math.sqrt(releases) + 1.0))
+        )
 
 
-def least_noise(question: Question, multiplier: Callable[[Question], float],
-                rounding: Callable[[Planned], float]) -> tuple[float, float]:  # fmt: skip
-    """The least noise multiplier for what is sent, and its R; `multiplier` answers the question for real numbers."""
+def least_noise(
+    question: Question,
+    multiplier: Callable[[Question], float],
+    rounding: Callable[[Planned], float],
+) -> tuple[float, float]:
+    """The least noise multiplier for what is sent, and its R; `multiplier` answers the question for
+    real numbers."""
     start = multiplier(question)
     if start == 0:  # nobody learns anything, without any noise
         return start, 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,26 +12,46 @@ from bruit.arrays import Array
 from bruit.domains import counts, nonnegative, positive
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
-from bruit.privacy.accountants.gaussian import mu_of
-from bruit.privacy.accountants.rounding import FARTHEST, USUAL, allowance
+from bruit.graphs import graph as named_graph
+from bruit.privacy.toolbox.gaussian import mu_of
+from bruit.privacy.toolbox.rounding import FARTHEST, USUAL, allowance
 
 Job = Literal["mean", "learning"]
 Protect = Literal["worst", "mean"]
 
 
+def among(graph: str | None, peers: int | None) -> tuple[int, Graph | GraphSequence | None]:
+    """How many peers a plan is for, and on which graph: a named one, or none, to have one chosen."""
+    chosen = None if graph in (None, "choose") else named_graph(str(graph))
+    n = chosen.n if chosen is not None else peers
+    if n is None:
+        raise ConfigError(
+            "say how many peers there are: --graph complete:2000, or --peers 2000 to have one "
+            "chosen"
+        )
+    if peers is not None and chosen is not None and peers != chosen.n:
+        raise ConfigError(
+            f"--peers {peers} contradicts the graph {chosen.name} with its {chosen.n} peers"
+        )
+    return n, chosen
+
+
 @dataclass(frozen=True)
 class Question:
-    """A budget (epsilon, delta) for what one peer (or `colluders` together) may learn about another.
+    """A budget (epsilon, delta) for what one peer (or `colluders` together) may learn about
+    another.
 
-    `protect` says what the budget is for: the "worst" pair (a guarantee for everybody) or the "mean" over pairs (a
-    summary, no guarantee for any pair). `caps[u, v]` gives every pair its own epsilon instead. The job is the "mean" of
-    one value per peer, or "learning" from `contributions` gradients per peer of models of `dim` numbers. Values and
-    gradients are in units of the sensitivity; `spread` bounds the variance of the values, `diameter` the distance to
-    the best model, in public.
+    `protect` says what the budget is for: the "worst" pair (a guarantee for everybody) or the
+    "mean" over pairs (a summary, no guarantee for any pair). `caps[u, v]` gives every pair its own
+    epsilon instead. The job is the "mean" of one value per peer, or "learning" from `contributions`
+    gradients per peer of models of `dim` numbers. Values and gradients are in units of the
+    sensitivity; `spread` bounds the variance of the values, `diameter` the distance to the best
+    model, in public.
     """
 
     peers: int
     epsilon: float
+    _: KW_ONLY
     delta: float = 1e-6
     job: Job = "mean"
     graph: Graph | GraphSequence | None = None
@@ -52,31 +72,58 @@ class Question:
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             raise PrivacyError(f"a plan needs a positive, finite epsilon, found {self.epsilon}")
         if not 0 < self.delta < 1:
-            raise PrivacyError(f"delta must lie strictly between 0 and 1, found {self.delta}; 1e-6 is the usual choice")
+            raise PrivacyError(
+                f"delta must lie strictly between 0 and 1, found {self.delta}; 1e-6 is the usual "
+                f"choice"
+            )
         if self.graph is not None and self.graph.n != self.peers:
-            raise ConfigError(f"the graph {self.graph.name} has {self.graph.n} peers, the plan {self.peers}")
+            raise ConfigError(
+                f"the graph {self.graph.name} has {self.graph.n} peers, the plan {self.peers}"
+            )
         if self.contributions < 1 or self.cooldown < 1 or self.dim < 1:
             found = f"{self.contributions}, {self.cooldown}, {self.dim}"
-            raise ConfigError(f"contributions, cool-down and dimension are at least 1, found {found}")
+            raise ConfigError(
+                f"contributions, cool-down and dimension are at least 1, found {found}"
+            )
         if not 1 <= self.colluders < self.peers:
-            raise PrivacyError(f"observers are 1 to {self.peers - 1} of {self.peers} peers, found {self.colluders}")
+            raise PrivacyError(
+                f"observers are 1 to {self.peers - 1} of {self.peers} peers, found {self.colluders}"
+            )
+        if self.protect not in ("worst", "mean"):
+            raise ConfigError(f"--protect is worst or mean, found {self.protect!r}")
         if self.protect == "mean" and self.caps is not None:
-            raise PrivacyError("a budget for the mean and caps for single pairs contradict each other; ask for one")
+            raise PrivacyError(
+                "a budget for the mean and caps for single pairs contradict each other; ask for one"
+            )
         if self.caps is not None and self.caps.shape != (self.peers, self.peers):
-            raise ConfigError(f"caps are one epsilon per pair, ({self.peers}, {self.peers}), found {self.caps.shape}")
+            raise ConfigError(
+                f"caps are one epsilon per pair, ({self.peers}, {self.peers}), found "
+                f"{self.caps.shape}"
+            )
         positive(self, "sensitivity", "diameter")
         nonnegative(self, "spread")
         counts(self, "steps")
 
     def sent(self, rounding: float) -> Question:
-        """The question about real numbers whose answer holds for what is sent, at this R or less (fp:FP-0)."""
-        asked = [self.epsilon] if self.caps is None else [self.epsilon, *self.caps[~np.isnan(self.caps)].tolist()]
+        """The question about real numbers whose answer holds for what is sent, at this R or less
+        (fp:FP-0)."""
+        asked = (
+            [self.epsilon]
+            if self.caps is None
+            else [self.epsilon, *self.caps[~np.isnan(self.caps)].tolist()]
+        )
         gamma, delta = allowance(rounding, self.delta, max(USUAL, max(asked) + 1))
         if not (gamma <= 2 and 2 * gamma < min(asked)):
-            raise PrivacyError(f"finite precision alone takes {2 * gamma:.2g} of epsilon, with {self.dim} number(s) in"
-                               f" a message, and {min(asked):g} is asked for; plan fewer steps, or a larger epsilon")
+            raise PrivacyError(
+                f"finite precision alone takes {2 * gamma:.2g} of epsilon, with {self.dim} "
+                f"number(s) in"
+                f" a message, and {min(asked):g} is asked for; plan fewer steps, or a larger "
+                f"epsilon"
+            )
         caps = None if self.caps is None else np.minimum(self.caps, FARTHEST) - 2 * gamma
-        return replace(self, epsilon=min(self.epsilon, FARTHEST) - 2 * gamma, delta=delta, caps=caps)
+        return replace(
+            self, epsilon=min(self.epsilon, FARTHEST) - 2 * gamma, delta=delta, caps=caps
+        )
 
     @property
     def mu(self) -> float:

@@ -1,7 +1,8 @@
-"""Re-noised gossip: a little fresh noise on every message makes the loss fall with distance again (gossip:MUF-X1).
+"""Re-noised gossip: a little fresh noise on every message makes the loss fall with distance again
+(gossip:MUF-X1).
 
-For the mean loss it beats plain gossip by far, at a few percent more variance; a neighbor still hears almost the noisy
-value itself, so for the worst pair it needs nearly the noise of local DP.
+For the mean loss it beats plain gossip by far, at a few percent more variance; a neighbor still
+hears almost the noisy value itself, so for the worst pair it needs nearly the noise of local DP.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from bruit.algorithms.exchange import message_form
-from bruit.algorithms.home import OnGrid
-from bruit.algorithms.renoised import Public, Renoised
+from bruit.algorithms.door import OnGrid
+from bruit.algorithms.gossip.exchange import message_form
+from bruit.algorithms.gossip.renoised import Public, Renoised
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
@@ -23,7 +24,7 @@ from bruit.planning.option import Option, refuse_idle
 from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.planning.utility import renoised_extra_variance
-from bruit.privacy.network.consensus import is_uniform
+from bruit.privacy.theorems.consensus import is_uniform
 
 TAU, EXACT_PEERS, SAMPLED, LONGEST = 0.1, 160, 2, 2000
 
@@ -31,48 +32,96 @@ TAU, EXACT_PEERS, SAMPLED, LONGEST = 0.1, 160, 2, 2000
 def option(question: Question) -> Option:
     """Message noise of 0.1 sigma, tapered in the second half of the rounds."""
     refuse_idle(question, "cooldown")
-    graph = fixed_graph(question)
-    if question.job != "mean":
-        raise PrivacyError("re-noised gossip averages one release per peer; for learning see butterfly and walk")
-    if is_uniform(graph):
-        raise PrivacyError("on the complete graph everybody hears every noisy value at once: this is local DP")
-    if question.colluders > 1:
-        raise PrivacyError("colluders are planned for other protocols; ask `bruit epsilon` for their loss here")
+    graph = _graph(question)
     steps = question.steps or _rounds(question, graph)
     m, proven = _losses(graph, steps, question.caps is not None)
-    notes = () if proven else (f"losses of {SAMPLED} observers stand for all: run `bruit epsilon` for a guarantee",)
-    if not proven and question.protect == "worst":  # at least what is proven: nobody loses more than by local DP
-        m, proven, notes = np.ones((1, 1)), True, ("one unit a pair, as by local DP: not all pairs were computed",)
+    notes = (
+        ()
+        if proven
+        else (f"losses of {SAMPLED} observers stand for all: run `bruit epsilon` for a guarantee",)
+    )
+    if (
+        not proven and question.protect == "worst"
+    ):  # at least what is proven: nobody loses more than by local DP
+        m, proven, notes = (
+            np.ones((1, 1)),
+            True,
+            ("one unit a pair, as by local DP: not all pairs were computed",),
+        )
     loss = least_multiplier(question, m)[1]
-    z, rounding = least_noise(question, lambda asked: least_multiplier(asked, m)[0],
-                              partial(_rounding, Renoised(TAU).prepare(graph, steps), graph.n))  # fmt: skip
+    z, rounding = least_noise(
+        question,
+        lambda asked: least_multiplier(asked, m)[0],
+        partial(_rounding, Renoised(TAU).prepare(graph, steps), graph.n),
+    )
     return Option(
-        "renoised", graph.name, steps, z, "proven" if proven else "heuristic", "re-noised gossip", "gossip:MUF-X1",
-        "peers follow the protocol and look only at what they receive", _error(question, graph, z, steps), True,
-        "gossip:MUF-X1", float(steps * graph.degrees.mean()), loss, notes, rounding,
-        {"name": "renoised", "tau": TAU},
-    )  # fmt: skip
+        protocol="renoised",
+        graph=graph.name,
+        steps=steps,
+        noise_multiplier=z,
+        status="proven" if proven else "heuristic",
+        theorem="re-noised gossip",
+        spec="gossip:MUF-X1",
+        trust="peers follow the protocol and look only at what they receive",
+        error=_error(question, graph, z, steps),
+        at_most=True,
+        statement="gossip:MUF-X1",
+        messages=float(steps * graph.degrees.mean()),
+        loss=loss,
+        notes=notes,
+        rounding=rounding,
+        algorithm={"name": "renoised", "tau": TAU},
+    )
+
+
+def _graph(question: Question) -> Graph:
+    """The graph that was asked for, if re-noised gossip is for this question."""
+    graph = fixed_graph(question)
+    if question.job != "mean":
+        raise PrivacyError(
+            "re-noised gossip averages one release per peer; for learning see butterfly and walk"
+        )
+    if is_uniform(graph):
+        raise PrivacyError(
+            "on the complete graph everybody hears every noisy value at once: this is local DP"
+        )
+    if question.colluders > 1:
+        raise PrivacyError(
+            "colluders are planned for other protocols; ask `bruit epsilon` for their loss here"
+        )
+    return graph
 
 
 def _rounding(public: Public, n: int, home: Planned) -> float:
     """R of one release each and of a noise on every copy of every message."""
     form = message_form(public.exchange, home, memory=public.memory, copies=True)
-    return n * (home.drawn(OnGrid(form.grid)) + sum(home.drawn(form, tau) for tau in public.taper.tolist()))
+    return n * (
+        home.drawn(OnGrid(form.grid)) + sum(home.drawn(form, tau) for tau in public.taper.tolist())
+    )
 
 
 def _rounds(question: Question, graph: Graph) -> int:
-    """Twice what plain gossip needs to contract n max(1, spread / sigma^2) away: flat noise, then tapered."""
+    """Twice what plain gossip needs to contract n max(1, spread / sigma^2) away: flat noise, then
+    tapered."""
     gap, sigma = spectral_gap(graph), 1.0 / question.mu
     if gap <= 1e-12:
-        raise PrivacyError(f"the spectral gap of {graph.name} is 0, so gossip never converges; connect it")
-    needed = 2 * math.ceil(math.log(graph.n * max(1.0, question.spread / sigma**2)) / (2 * min(gap, 0.999)))
+        raise PrivacyError(
+            f"the spectral gap of {graph.name} is 0, so gossip never converges; connect it"
+        )
+    needed = 2 * math.ceil(
+        math.log(graph.n * max(1.0, question.spread / sigma**2)) / (2 * min(gap, 0.999))
+    )
     if needed > LONGEST:
-        raise PrivacyError(f"{graph.name} mixes slowly: re-noised gossip would take {needed} rounds; choose --steps")
+        raise PrivacyError(
+            f"{graph.name} mixes slowly: re-noised gossip would take {needed} rounds; choose "
+            f"--steps"
+        )
     return needed
 
 
 def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
-    """sqrt((spread + z^2) (1 - gap)^(2 T) + z^2 / n (1 + message noise)), root mean square over peers, at most."""
+    """sqrt((spread + z^2) (1 - gap)^(2 T) + z^2 / n (1 + message noise)), root mean square over
+    peers, at most."""
     left = (1 - min(spectral_gap(graph), 1.0)) ** (2 * steps)
     extra = renoised_extra_variance(graph, Renoised(TAU).prepare(graph, steps).taper)
     return math.sqrt((question.spread + z**2) * left + z**2 / graph.n * (1 + extra))
@@ -80,8 +129,8 @@ def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
 
 def _losses(graph: Graph, steps: int, every: bool) -> tuple[Array, bool]:
     """Columns of m for all observers, one by symmetry, or a few that stand for all."""
-    from bruit.experiment import rehearse
     from bruit.mechanisms import Gaussian
+    from bruit.runs.run import rehearse
 
     run = rehearse(Renoised(TAU), graph, Gaussian(clip=0.5, sigma=1.0), steps)
     accountant = run.accountant()

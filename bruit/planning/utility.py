@@ -1,4 +1,5 @@
-"""Utility of private averaging, before a run: errors of the mean from gap, size, noise and steps alone.
+"""Utility of private averaging, before a run: errors of the mean from gap, size, noise and steps
+alone.
 
 Errors are (1/2n) sum_v E ||x_v - mean||^2 as in arXiv:2206.05091, sigma^2 the variance of each peer's noise, `spread` a
 public bound on (1/n) sum_v ||x_v - mean||^2 (1/4 for values in [0, 1]), never the data's own. Orders of magnitude
@@ -20,15 +21,19 @@ from bruit.graphs import Graph
 Family = Literal["arbitrary", "expander", "torus", "complete", "ring"]
 
 
-def accelerated_error(gap: float, n: int, sigma: float, steps: int, spread: float = 0.25, dim: int = 1) -> float:
-    """Bound after T accelerated steps: (spread + D sigma^2) exp(-T sqrt(gap)) + D sigma^2 / n (gossip:MUF-4)."""
+def accelerated_error(
+    gap: float, n: int, sigma: float, steps: int, spread: float = 0.25, dim: int = 1
+) -> float:
+    """Bound after T accelerated steps: (spread + D sigma^2) exp(-T sqrt(gap)) + D sigma^2 / n
+    (gossip:MUF-4)."""
     _check(gap, n, sigma, steps)
     noise = dim * sigma**2
     return (spread + noise) * math.exp(-steps * math.sqrt(gap)) + noise / n
 
 
 def accelerated_steps(gap: float, n: int, sigma: float, spread: float = 0.25) -> int:
-    """T_stop = ceil(log(n max(1, spread / sigma^2)) / sqrt(gap)): the error is then <= 3 sigma^2 / n (gossip:MUF-4).
+    """T_stop = ceil(log(n max(1, spread / sigma^2)) / sqrt(gap)): the error is then <= 3 sigma^2 /
+    n (gossip:MUF-4).
 
     >>> accelerated_steps(2 / 12, 2048, 1.0)
     19
@@ -37,17 +42,22 @@ def accelerated_steps(gap: float, n: int, sigma: float, spread: float = 0.25) ->
     return math.ceil(_logarithm(n, sigma, spread) / math.sqrt(gap))
 
 
-def randomized_error(rate: float, n: int, sigma: float, activations: int, spread: float = 0.25) -> float:
-    """Bound after T activations: [(spread + sigma^2) exp(-T rate) + sigma^2 / n] / 2 (gossip:MUF-7).
+def randomized_error(
+    rate: float, n: int, sigma: float, activations: int, spread: float = 0.25
+) -> float:
+    """Bound after T activations: [(spread + sigma^2) exp(-T rate) + sigma^2 / n] / 2
+    (gossip:MUF-7).
 
-    rate = lambda(p) = lambda_2(L_p) / 2, which is (1 - lambda_2(W)) / n when edges are drawn with p = 2W/n.
+    rate = lambda(p) = lambda_2(L_p) / 2, which is (1 - lambda_2(W)) / n when edges are drawn with p
+    = 2W/n.
     """
     _check(rate, n, sigma, activations)
     return ((spread + sigma**2) * math.exp(-activations * rate) + sigma**2 / n) / 2
 
 
 def randomized_steps(rate: float, n: int, sigma: float, spread: float = 0.25) -> int:
-    """Activations after which the error is at most 2 sigma^2 / n; the print's rate is twice too fast (gossip:MUF-7).
+    """Activations after which the error is at most 2 sigma^2 / n; the print's rate is twice too
+    fast (gossip:MUF-7).
 
     >>> randomized_steps((1 - 2 / 3) / 6, 6, 1.0), randomized_steps(2 * (1 - 2 / 3) / 6, 6, 1.0)
     (33, 17)
@@ -56,10 +66,13 @@ def randomized_steps(rate: float, n: int, sigma: float, spread: float = 0.25) ->
     return math.ceil(_logarithm(n, sigma, spread) / rate)
 
 
-def averaging_error(graph: Graph, values: Array, sigma: float, steps: int, gamma: float = 1.0) -> float:
+def averaging_error(
+    graph: Graph, values: Array, sigma: float, steps: int, gamma: float = 1.0
+) -> float:
     """The error exactly: (||P_T(W) (x - mean)||^2 + D sigma^2 ||P_T(W)||_F^2) / 2n (gossip:MUF-4).
 
-    gamma = 1 is plain gossip. `values` are public: an example, or a worst case. Dense, for up to a few thousand peers.
+    gamma = 1 is plain gossip. `values` are public: an example, or a worst case. Dense, for up to a
+    few thousand peers.
     """
     x = np.asarray(values, dtype=np.float64).reshape(graph.n, -1)
     state = np.concatenate([x - x.mean(axis=0), np.eye(graph.n)], axis=1)
@@ -71,25 +84,32 @@ def averaging_error(graph: Graph, values: Array, sigma: float, steps: int, gamma
     return float((data**2).sum() + x.shape[1] * sigma**2 * (noise**2).sum()) / (2 * graph.n)
 
 
-def variance_at_mean_loss(mean: float, order: float, sensitivity: float, n: int, received: float) -> float:
-    """sigma^2 that keeps the mean Renyi loss at `mean`: alpha Delta^2 received / (2 n mean) (gossip:MUF-6).
+def variance_at_mean_loss(
+    mean: float, order: float, sensitivity: float, n: int, received: float
+) -> float:
+    """sigma^2 that keeps the mean Renyi loss at `mean`: alpha Delta^2 received / (2 n mean)
+    (gossip:MUF-6).
 
-    `received` counts what one view learns: d T for gossip, rank - 1 exactly, log2 n on a butterfly, n for local DP and
-    1 for a curator who adds the noise of everybody.
+    `received` counts what one view learns: d T for gossip, rank - 1 exactly, log2 n on a butterfly,
+    n for local DP and 1 for a curator who adds the noise of everybody.
 
     >>> variance_at_mean_loss(0.1, 2, 1.0, 1024, 10 * 17), variance_at_mean_loss(0.1, 2, 1.0, 1024, 10)
     (1.66015625, 0.09765625)
     """
     if not (mean > 0 and order >= 1 and sensitivity >= 0 and n >= 1 and received >= 0):
         raise ConfigError(
-            f"found mean loss {mean}, order {order}, sensitivity {sensitivity}, n = {n}, {received} received;"
+            f"found mean loss {mean}, order {order}, sensitivity {sensitivity}, n = {n}, "
+            f"{received} received;"
             " the mean loss is positive, the order at least 1"
         )
     return order * sensitivity**2 * received / (2 * n * mean)
 
 
-def error_at_mean_loss(mean: float, order: float, sensitivity: float, n: int, received: float) -> float:
-    """3 sigma^2 / n with the variance above: the error of accelerated gossip stopped at T_stop (gossip:MUF-6)."""
+def error_at_mean_loss(
+    mean: float, order: float, sensitivity: float, n: int, received: float
+) -> float:
+    """3 sigma^2 / n with the variance above: the error of accelerated gossip stopped at T_stop
+    (gossip:MUF-6)."""
     return 3 * variance_at_mean_loss(mean, order, sensitivity, n, received) / n
 
 
@@ -103,21 +123,27 @@ def local_error(order: float, sensitivity: float, n: int, divergence: float) -> 
 
 
 def central_error(order: float, sensitivity: float, n: int, divergence: float) -> float:
-    """Mean squared error of a mean released by a trusted curator: alpha Delta^2 / (2 n^2 epsilon) (gossip:DP-8)."""
+    """Mean squared error of a mean released by a trusted curator: alpha Delta^2 / (2 n^2 epsilon)
+    (gossip:DP-8)."""
     return local_error(order, sensitivity, n, divergence) / n
 
 
-def synchronous_order(family: Family, n: int, *, degree: float = 1.0, gap: float = 1.0, dimension: int = 2) -> float:
+def synchronous_order(
+    family: Family, n: int, *, degree: float = 1.0, gap: float = 1.0, dimension: int = 2
+) -> float:
     """Order of the error of synchronous Muffliato at fixed mean loss (gossip:MUF-6).
 
-    In units of alpha Delta^2 / epsilon and up to logarithms: Table 6.1 of arXiv:2206.05091, every entry capped by local
-    DP's 1/n. degree and gap matter for "arbitrary", dimension for "torus".
+    In units of alpha Delta^2 / epsilon and up to logarithms: Table 6.1 of arXiv:2206.05091, every
+    entry capped by local DP's 1/n. degree and gap matter for "arbitrary", dimension for "torus".
     """
     _check_table(n, degree, gap, dimension)
     entries = {
-        "arbitrary": degree / (n**2 * math.sqrt(gap)), "expander": 1 / n**2,
-        "torus": dimension * n ** (1 / dimension - 2), "complete": 1 / n, "ring": 1 / n,
-    }  # fmt: skip
+        "arbitrary": degree / (n**2 * math.sqrt(gap)),
+        "expander": 1 / n**2,
+        "torus": dimension * n ** (1 / dimension - 2),
+        "complete": 1 / n,
+        "ring": 1 / n,
+    }
     return _capped(entries, family, n)
 
 
@@ -125,9 +151,12 @@ def randomized_order(family: Family, n: int, *, gap: float = 1.0, dimension: int
     """The same for randomized Muffliato; gap = 1 - lambda_2(W)."""
     _check_table(n, 1.0, gap, dimension)
     entries = {
-        "arbitrary": 1 / (n**2 * gap), "expander": 1 / n**2, "torus": n ** (2 / dimension - 2), "complete": 1 / n**2,
+        "arbitrary": 1 / (n**2 * gap),
+        "expander": 1 / n**2,
+        "torus": n ** (2 / dimension - 2),
+        "complete": 1 / n**2,
         "ring": 1 / n,
-    }  # fmt: skip
+    }
     return _capped(entries, family, n)
 
 
@@ -139,25 +168,31 @@ def _capped(entries: dict[str, float], family: str, n: int) -> float:
 
 def _check_table(n: int, degree: float, gap: float, dimension: int) -> None:
     if n < 1 or not 0 < gap <= 1 or dimension < 1 or degree < 0:
-        raise ConfigError(f"found n = {n}, gap {gap}, dimension {dimension}, degree {degree}; the gap lies in (0, 1]")
+        raise ConfigError(
+            f"found n = {n}, gap {gap}, dimension {dimension}, degree {degree}; the gap lies in "
+            f"(0, 1]"
+        )
 
 
 def butterfly_variance(n: int, sigma: float) -> float:
-    """Variance of every peer's estimate after a butterfly: that of the noisy mean, sigma^2 / n (gossip:MUF-X2)."""
+    """Variance of every peer's estimate after a butterfly: that of the noisy mean, sigma^2 / n
+    (gossip:MUF-X2)."""
     if n < 1 or sigma < 0:
         raise ConfigError(f"found n = {n} and sigma = {sigma}; give n >= 1 and sigma >= 0")
     return sigma**2 / n
 
 
 def taper(gap: float, n: int, tau: float) -> Array:
-    """Message noise: tau for ceil(log n / (2 gap)) steps, then as many shrinking by 1 - gap (gossip:MUF-X1)."""
+    """Message noise: tau for ceil(log n / (2 gap)) steps, then as many shrinking by 1 - gap
+    (gossip:MUF-X1)."""
     _check(gap, n, 1.0, 0)
     count = math.ceil(math.log(n) / (2 * gap)) if n > 1 else 0
     return np.concatenate([np.full(count, tau), tau * (1 - gap) ** np.arange(1.0, count + 1)])
 
 
 def renoised_extra_variance(graph: Graph, tau: Sequence[float] | Array) -> float:
-    """Extra variance of the network average, relative to sigma^2 / n: (1/n) sum_v s_v sum_t tau_t^2 (gossip:MUF-X1).
+    """Extra variance of the network average, relative to sigma^2 / n: (1/n) sum_v s_v sum_t tau_t^2
+    (gossip:MUF-X1).
 
     s_v = sum over neighbors of W_vw^2.
 
@@ -171,8 +206,8 @@ def renoised_extra_variance(graph: Graph, tau: Sequence[float] | Array) -> float
 def renoised_variance(graph: Graph, tau: Sequence[float] | Array) -> float:
     """Sum over peers of the variance of their estimates, in units of sigma^2 (gossip:MUF-X1).
 
-    C_{t+1} = W C_t W^T + tau_t^2 diag(s), C_0 = I; the trace of the last C. 1 is the noisy mean everywhere; zeros for
-    tau are gossip without message noise.
+    C_{t+1} = W C_t W^T + tau_t^2 diag(s), C_0 = I; the trace of the last C. 1 is the noisy mean
+    everywhere; zeros for tau are gossip without message noise.
     """
     shares = _neighbor_squares(graph)
     covariance = np.eye(graph.n)
@@ -183,12 +218,14 @@ def renoised_variance(graph: Graph, tau: Sequence[float] | Array) -> float:
 
 
 def masked_extra_variance(graph: Graph, mixing: int, tau: float, omega: float) -> float:
-    """Extra variance of the average per round of masked consensus, relative to sigma^2 / n (gossip:MUF-X3)."""
+    """Extra variance of the average per round of masked consensus, relative to sigma^2 / n
+    (gossip:MUF-X3)."""
     return omega**2 + renoised_extra_variance(graph, [tau] * mixing)
 
 
 def descent_mixing(gap: float, n: int, heterogeneity: float = 0.0) -> int:
-    """Exchanges per gradient of Muffliato-SGD: ceil(log max(n, heterogeneity) / sqrt(gap)) (gossip:MUF-9).
+    """Exchanges per gradient of Muffliato-SGD: ceil(log max(n, heterogeneity) / sqrt(gap))
+    (gossip:MUF-9).
 
     heterogeneity = zeta^2 / (D sigma^2 + rho^2), from public bounds.
     """
@@ -204,24 +241,37 @@ def descent_error_order(
     variance v = rho^2 + D sigma^2 of one noisy gradient, distance = ||x0 - x*||.
     """
     if not (n >= 1 and rounds >= 1 and smoothness >= convexity > 0 and variance >= 0):
-        raise ConfigError(f"found n = {n}, {rounds} rounds, smoothness {smoothness}, strong convexity {convexity};"
-                          " give smoothness >= strong convexity > 0")  # fmt: skip
+        raise ConfigError(
+            f"found n = {n}, {rounds} rounds, smoothness {smoothness}, strong convexity "
+            f"{convexity};"
+            " give smoothness >= strong convexity > 0"
+        )
     decay = math.exp(-rounds * convexity / (2 * smoothness))
     return variance / (n * convexity * rounds) + smoothness * distance**2 * decay
 
 
 def _neighbor_squares(graph: Graph) -> Array:
-    return np.asarray(graph.weights.multiply(graph.weights).sum(axis=1)).ravel() - graph.self_weights() ** 2
+    return (
+        np.asarray(graph.weights.multiply(graph.weights).sum(axis=1)).ravel()
+        - graph.self_weights() ** 2
+    )
 
 
 def _logarithm(n: int, sigma: float, spread: float) -> float:
     if not sigma > 0:
-        raise ConfigError("the horizon of noisy averaging needs sigma > 0; without noise there is no error to stop at")
+        raise ConfigError(
+            "the horizon of noisy averaging needs sigma > 0; without noise there is no error to "
+            "stop at"
+        )
     return math.log(n * max(1.0, spread / sigma**2))
 
 
 def _check(gap: float, n: int, sigma: float, steps: int) -> None:
     if not 0 < gap <= 1:
-        raise ConfigError(f"the gap (or rate) must lie in (0, 1], found {gap}; with gap 0 gossip never converges")
+        raise ConfigError(
+            f"the gap (or rate) must lie in (0, 1], found {gap}; with gap 0 gossip never converges"
+        )
     if n < 1 or sigma < 0 or steps < 0:
-        raise ConfigError(f"found n = {n}, sigma = {sigma}, {steps} steps; give n >= 1, sigma >= 0, steps >= 0")
+        raise ConfigError(
+            f"found n = {n}, sigma = {sigma}, {steps} steps; give n >= 1, sigma >= 0, steps >= 0"
+        )

@@ -1,4 +1,5 @@
-"""Composition: several guarantees about the same person, seen by the same observer, as one (gossip:DP-5, walk:F-1).
+"""Composition: several guarantees about the same person, seen by the same observer, as one
+(gossip:DP-5, walk:F-1).
 
     Gaussian pairs              mu**2 adds: exact
     with public mixtures        energies add: the laws are convolved on a grid, rounded up
@@ -7,8 +8,8 @@
     everything else             epsilons and deltas add, the delta shared out equally
     finite precision            R adds, and is converted once, at the end (fp:FP-0)
 
-Valid when each guarantee holds given everything the observer saw before (adaptive composition). Protocols that pass
-hidden states on are not of that kind: see `bruit.privacy.account`.
+Valid when each guarantee holds given everything the observer saw before (adaptive composition).
+Protocols that pass hidden states on are not of that kind: see `bruit.privacy.account`.
 """
 
 from __future__ import annotations
@@ -16,15 +17,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.pld import CELLS, FARTHEST, compose_delta, compose_epsilon, tally
-from bruit.privacy.events import BoundedEvent, Event, GaussianEvent
+from bruit.privacy.events import BoundedEvent, Event, GaussianEvent, SampledGaussianEvent
 from bruit.privacy.profile import (
     ORDERS,
     EventsProfile,
@@ -37,9 +37,11 @@ from bruit.privacy.profile import (
     StatementProfile,
     asks_pure,
 )
+from bruit.privacy.toolbox.pld import FARTHEST, compose_delta, compose_epsilon, tally
 
 MOST, ATOMS = 2**12, 256
-"""Atoms of a law of energies kept exactly, and in a privacy loss distribution; beyond, they are rounded up."""
+"""Atoms of a law of energies kept exactly, and in a privacy loss distribution; beyond, they are
+rounded up."""
 
 
 def compose(profiles: Sequence[Profile]) -> Profile:
@@ -70,12 +72,15 @@ def composed(profile: Profile, count: int) -> Profile:
 
 
 def _flat(profiles: Sequence[Profile]) -> tuple[list[Profile], float, float]:
-    """Without nesting, and the failures and roundings of all of them; what says nothing is left out."""
+    """Without nesting, and the failures and roundings of all of them; what says nothing is left
+    out."""
     parts: list[Profile] = []
     failure, rounding = 0.0, 0.0
     for part in profiles:
         if isinstance(part, Failing | Rounded | Together):
-            inner, more, amount = _flat(part.parts() if isinstance(part, Together) else [part.inner])
+            inner, more, amount = _flat(
+                part.parts() if isinstance(part, Together) else [part.inner]
+            )
             parts, failure, rounding = parts + inner, failure + more, rounding + amount
             failure += part.failure if isinstance(part, Failing) else 0.0
             rounding += part.rounding if isinstance(part, Rounded) else 0.0
@@ -92,17 +97,32 @@ def _flat(profiles: Sequence[Profile]) -> tuple[list[Profile], float, float]:
 
 
 def _pure(part: EventsProfile | StatementProfile) -> tuple[list[Profile], float, float]:
-    """Events and statements as a Gaussian pair, what is left of them without their deltas, these, and the rounding."""
-    listed = part.events if isinstance(part, EventsProfile) else ((BoundedEvent(part.bound, part.failure), 1),)
+    """Events and statements as a Gaussian pair, what is left of them without their deltas, these,
+    and the rounding."""
+    listed = (
+        part.events
+        if isinstance(part, EventsProfile)
+        else ((BoundedEvent(part.bound, part.failure), 1),)
+    )
     known = tally(listed)
     if known.exact:
         return [GaussianProfile(math.inf)], 0.0, 0.0
     found: list[Profile] = [GaussianProfile(math.sqrt(known.square))] if known.square else []
-    others = [(event, count) for event, count in listed if not isinstance(event, GaussianEvent | BoundedEvent)]
+    others = [
+        (_in_real_numbers(event), count * times)
+        for whole, times in listed
+        for event, count in whole.parts()
+        if not isinstance(event, GaussianEvent | BoundedEvent)
+    ]
     others += [(BoundedEvent(epsilon), count) for epsilon, count in sorted(known.pure.items())]
-    if known.rho or known.laplace or known.pure:
+    if known.rho or not known.only_gaussian():
         found.append(EventsProfile(tuple(others)))
     return found, known.failure, known.rounding
+
+
+def _in_real_numbers(event: Event) -> Event:
+    """The same release without its rounding, which is converted once, at the end."""
+    return replace(event, rounding=math.inf) if isinstance(event, SampledGaussianEvent) else event
 
 
 def _composed(parts: Sequence[Profile]) -> Profile:
@@ -119,7 +139,9 @@ def _composed(parts: Sequence[Profile]) -> Profile:
     if alone:
         rest = [part for part in parts if part not in alone]
         return Separately((*alone, *([compose(rest)] if rest else [])))
-    return Together(energy, tuple(mixtures), tuple(event for part in others for event in _events(part)))
+    return Together(
+        energy, tuple(mixtures), tuple(event for part in others for event in _events(part))
+    )
 
 
 def _events(profile: Profile) -> tuple[tuple[Event, int], ...]:
@@ -140,11 +162,14 @@ class Separately(Profile):
         return math.fsum(part.epsilon(delta / len(self.each)) for part in self.each)
 
     def delta(self, epsilon: float) -> float:
-        """The least delta at which epsilons add up to this, found by halving its logarithm and rounded up."""
+        """The least delta at which epsilons add up to this, found by halving its logarithm and
+        rounded up."""
         low, high = math.log(1e-300), 0.0
         while high - low > 1e-6:
             middle = (low + high) / 2
-            low, high = (low, middle) if self.epsilon(math.exp(middle)) <= epsilon else (middle, high)
+            low, high = (
+                (low, middle) if self.epsilon(math.exp(middle)) <= epsilon else (middle, high)
+            )
         return math.exp(high)
 
     def pure(self) -> float:
@@ -156,13 +181,17 @@ class Separately(Profile):
 
 def _added(parts: Sequence[Profile]) -> Profile:
     """Renyi divergences add at each order of the known curves."""
-    orders = sorted({order for part in parts if isinstance(part, RenyiProfile) for order in part.orders} or set(ORDERS))
+    orders = sorted(
+        {order for part in parts if isinstance(part, RenyiProfile) for order in part.orders}
+        or set(ORDERS)
+    )
     return RenyiProfile(lambda order: sum(part.divergence(order) for part in parts), tuple(orders))
 
 
 def _convolved(energy: float, mixtures: Sequence[MixtureProfile]) -> Profile:
-    """The law of the sum of energies: exact while few atoms make it up, else on a fine grid and rounded up."""
-    from bruit.privacy.accountants.energy_sums import energy_sum
+    """The law of the sum of energies: exact while few atoms make it up, else on a fine grid and
+    rounded up."""
+    from bruit.privacy.toolbox.energy_sums import energy_sum
 
     failure, energies, weights = 0.0, np.array([energy]), np.ones(1)
     known = {id(part): part for part in mixtures}
@@ -189,11 +218,16 @@ def _sums(first: Array, chances: Array, second: Array, law: Array) -> tuple[Arra
         second, law = _rounded_up(second, law, MOST)
     energies, place = np.unique(first[:, None] + second, return_inverse=True)
     weights = np.bincount(place.ravel(), (chances[:, None] * law).ravel()).astype(np.float64)
-    return _rounded_up(energies, weights, 4 * MOST) if energies.size > 4 * MOST else (energies, weights)
+    return (
+        _rounded_up(energies, weights, 4 * MOST)
+        if energies.size > 4 * MOST
+        else (energies, weights)
+    )
 
 
 def _rounded_up(energies: Array, weights: Array, cells: int) -> tuple[Array, Array]:
-    """At most that many atoms, none of them below the original: zero, and a geometric grid up to the largest."""
+    """At most that many atoms, none of them below the original: zero, and a geometric grid up to
+    the largest."""
     if energies.size <= cells:
         return energies, weights
     positive = energies[energies > 0]
@@ -207,7 +241,8 @@ def _rounded_up(energies: Array, weights: Array, cells: int) -> tuple[Array, Arr
 
 @dataclass(frozen=True, eq=False)
 class Together(Profile):
-    """Gaussian pairs, public mixtures and events of a ledger, composed by privacy loss distributions."""
+    """Gaussian pairs, public mixtures and events of a ledger, composed by privacy loss
+    distributions."""
 
     energy: float
     mixtures: tuple[MixtureProfile, ...]
@@ -226,7 +261,12 @@ class Together(Profile):
         if slow is not None:
             return slow.epsilon(delta)
         distribution, failure = self._distribution()
-        return float(distribution.get_epsilon_for_delta(delta - failure)) if delta > failure else math.inf
+        failure += tally(self.events).slack()
+        return (
+            float(distribution.get_epsilon_for_delta(delta - failure))
+            if delta > failure
+            else math.inf
+        )
 
     def delta(self, epsilon: float) -> float:
         if not self.mixtures:
@@ -235,6 +275,7 @@ class Together(Profile):
         if slow is not None:
             return slow.delta(epsilon)
         distribution, failure = self._distribution()
+        failure += tally(self.events).slack()
         return min(1.0, float(distribution.get_delta_for_epsilon(epsilon)) + failure)
 
     def pure(self) -> float:
@@ -244,13 +285,20 @@ class Together(Profile):
         return sum(part.divergence(order) for part in self.parts())
 
     def _listed(self) -> list[tuple[Event, int]]:
-        return [*self.events, (GaussianEvent(1 / math.sqrt(self.energy)), 1)] if self.energy else list(self.events)
+        return (
+            [*self.events, (GaussianEvent(1 / math.sqrt(self.energy)), 1)]
+            if self.energy
+            else list(self.events)
+        )
 
     def _slow(self) -> Profile | None:
-        """Renyi divergences instead, where discrete noise has no distribution here or the losses reach too far."""
+        """Renyi divergences instead, where discrete noise has no distribution here or the losses
+        reach too far."""
         top = self.energy + sum(float(part.energies.max(initial=0.0)) for part in self.mixtures)
         discrete = tally(self.events).rho > 0
-        return _added(self.parts()) if discrete or top / 2 + 40 * math.sqrt(top) > FARTHEST else None
+        return (
+            _added(self.parts()) if discrete or top / 2 + 40 * math.sqrt(top) > FARTHEST else None
+        )
 
     def _distribution(self) -> tuple[Any, float]:
         """Of everything, and the chance that it does not hold."""
@@ -264,15 +312,19 @@ class Together(Profile):
         energies, weights = _rounded_up(inner.energies, inner.weights, ATOMS)
         top, rest = float(energies.max()), tally(self.events)
         reach = top / 2 + 40 * math.sqrt(top)
-        cell = max(1e-4, (rest.spread() + reach) / CELLS)
+        cell = rest.cell(reach)
         mixture, share = pld.identity(value_discretization_interval=cell), 0.0
         for x, weight in zip(energies.tolist(), weights.tolist(), strict=True):
             if weight == 0:
                 continue
             pair = pld.identity(value_discretization_interval=cell)
             if x > 0:
-                pair = pld.from_gaussian_mechanism(1 / math.sqrt(x), value_discretization_interval=cell)
+                pair = pld.from_gaussian_mechanism(
+                    1 / math.sqrt(x), value_discretization_interval=cell
+                )
             mixture, share = mixture.compute_mixture(pair, share / (share + weight)), share + weight
         if share < 1:
-            mixture = mixture.compute_mixture(pld.identity(value_discretization_interval=cell), share)
+            mixture = mixture.compute_mixture(
+                pld.identity(value_discretization_interval=cell), share
+            )
         return rest.distribution(reach).compose(mixture), failure

@@ -1,7 +1,7 @@
 """The ledger: one line for every release, in columns (peer, step, clock, event).
 
-Accountants turn a ledger into epsilons; they never look at values. Events are interned: a million Gaussian releases
-of one mechanism share one record.
+Accountants turn a ledger into epsilons; they never look at values. Events are interned: a million
+Gaussian releases of one mechanism share one record.
 """
 
 from __future__ import annotations
@@ -14,50 +14,82 @@ import numpy as np
 
 from bruit.arrays import Bools, Ints
 from bruit.errors import ConfigError, PrivacyError
-from bruit.privacy.accountants.pld import compose_epsilon
-from bruit.privacy.events import Event, Exact, Mask, from_json
+from bruit.privacy.events import Event, Exact, Mask, SampledGaussianEvent, from_json
+from bruit.privacy.toolbox.pld import compose_epsilon, most_releases, tally
 
 COLUMNS = ("peer", "step", "clock", "event")
+AT_MOST = 1 + 1e-9  # what floats may add: noise that is made for exactly a budget keeps it
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What one peer may spend in all: (epsilon, delta) against everybody, composed over all its releases."""
+    """What one peer may spend in all: (epsilon, delta) against everybody, composed over all its
+    releases; releases under masks count as what is promised of them, against as many colluders as
+    were planned for."""
 
     epsilon: float
     delta: float = 1e-6
 
     def __post_init__(self) -> None:
         if not (self.epsilon > 0 and 0 <= self.delta < 1):
-            raise PrivacyError(f"a budget needs epsilon > 0 and 0 <= delta < 1, found {self.epsilon}, {self.delta}")
+            raise PrivacyError(
+                f"a budget needs epsilon > 0 and 0 <= delta < 1, found {self.epsilon}, {self.delta}"
+            )
+
+    def within(self, other: Budget) -> bool:
+        """Whether whoever keeps this budget keeps the other one."""
+        return self.epsilon <= other.epsilon and self.delta <= other.delta
 
     def spent(self, ledger: Ledger, peer: int) -> float:
         """The epsilon at this delta of what the peer's lines say so far."""
-        return compose_epsilon(ledger.counts_of(peer), self.delta)
+        return compose_epsilon(_promised(ledger, peer), self.delta)
 
     def allows(self, ledger: Ledger, peer: int, event: Event) -> bool:
         """Whether one more such release stays within the budget."""
-        return compose_epsilon([*ledger.counts_of(peer), (event, 1)], self.delta) <= self.epsilon * (1 + 1e-12)
+        event = event.promised()
+        counts = [*_promised(ledger, peer), (event, 1)]
+        whole = tally(counts)
+        if (
+            not (whole.exact or whole.gaussian() or whole.failure)
+            and whole.basic() <= self.epsilon * AT_MOST
+        ):
+            # pure releases that add up to no more: known without a privacy loss distribution
+            return True
+        alike = sum(count for one, count in counts if one == event)
+        others = any(count for one, count in counts if one != event and not isinstance(one, Mask))
+        if isinstance(event, SampledGaussianEvent) and not others:
+            return alike <= most_releases(event, self.epsilon * AT_MOST, self.delta)
+        return compose_epsilon(counts, self.delta) <= self.epsilon * AT_MOST
 
 
-@dataclass
+def _promised(ledger: Ledger, peer: int) -> list[tuple[Event, int]]:
+    """What a budget charges one peer for."""
+    return [(event.promised(), count) for event, count in ledger.counts_of(peer)]
+
+
+@dataclass(kw_only=True)
 class Ledger:
     """Append-only columns; `record` costs O(lines) and copies nothing it already holds.
 
-    Columns and counts are put together when they are asked for, and kept: a later question pays for the lines that came
-    since. As lines are only ever added, what is kept stays true."""
+    Columns and counts are put together when they are asked for, and kept: a later question pays for
+    the lines that came since. As lines are only ever added, what is kept stays true."""
 
     peers: int
     events: list[Event] = field(default_factory=list)
     _index: dict[Event, int] = field(default_factory=dict, repr=False)
     _parts: list[tuple[Ints, Ints, Ints, int]] = field(default_factory=list, repr=False)
-    _columns: Ints = field(default_factory=lambda: np.zeros((4, 0), np.int64), repr=False, compare=False)
+    _columns: Ints = field(
+        default_factory=lambda: np.zeros((4, 0), np.int64), repr=False, compare=False
+    )
     _joined: int = field(default=0, repr=False, compare=False)  # calls that are in the columns
-    _table: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64), repr=False, compare=False)
+    _table: Ints = field(
+        default_factory=lambda: np.zeros((0, 0), np.int64), repr=False, compare=False
+    )
     _counted: int = field(default=0, repr=False, compare=False)  # calls that are in the table
 
     def record(self, peer: Ints, step: Ints, clock: Ints, event: Event) -> None:
-        """One line per peer: at its own `step`, at the schedule's position `clock`, it released `event`."""
+        """One line per peer: at its own `step`, at the schedule's position `clock`, it released
+        `event`."""
         if not len(peer):
             return
         if event not in self._index:
@@ -84,7 +116,12 @@ class Ledger:
 
     def head(self, calls: int) -> Ledger:
         """The ledger as it was after that many calls, as one of its own."""
-        return Ledger(self.peers, list(self.events), dict(self._index), self._parts[:calls])
+        return Ledger(
+            peers=self.peers,
+            events=list(self.events),
+            _index=dict(self._index),
+            _parts=self._parts[:calls],
+        )
 
     def since(self, calls: int) -> Iterator[tuple[int, int, int, Event]]:
         """The lines (peer, step, clock, event) recorded after that many calls."""
@@ -94,7 +131,7 @@ class Ledger:
 
     def tail(self, lines: int) -> Ledger:
         """The lines after the first so many, as a ledger of their own."""
-        rest = Ledger(self.peers)
+        rest = Ledger(peers=self.peers)
         for peer, step, clock, event in self._parts:
             if lines < len(peer):
                 rest.record(peer[lines:], step[lines:], clock[lines:], self.events[event])
@@ -133,7 +170,9 @@ class Ledger:
     def extend(self, other: Ledger) -> None:
         """Append another ledger of the same peers: phases of one story share one ledger."""
         if other.peers != self.peers:
-            raise PrivacyError(f"cannot join the ledgers of {self.peers} and of {other.peers} peers: they differ")
+            raise PrivacyError(
+                f"cannot join the ledgers of {self.peers} and of {other.peers} peers: they differ"
+            )
         for peer, step, clock, event in other._parts:
             self.record(peer, step, clock, other.events[event])
 
@@ -145,15 +184,19 @@ class Ledger:
     @classmethod
     def load(cls, path: Path) -> Ledger:
         with np.load(path, allow_pickle=False) as stored:
-            ledger = cls(int(stored["peers"]))
+            ledger = cls(peers=int(stored["peers"]))
             columns = [stored[name] for name in COLUMNS]
             events = [from_json(str(text)) for text in stored["events"]]
         if len({len(column) for column in columns}) != 1:
             raise ConfigError(f"the ledger {path} has columns of different lengths; it is broken")
         peer, step, clock, kind = columns
-        if any(len(part) and not 0 <= part.min() <= part.max() < most
-               for part, most in ((peer, ledger.peers), (kind, len(events)))):  # fmt: skip
-            raise ConfigError(f"the ledger {path} names a peer or an event that does not exist; it is broken")
+        if any(
+            len(part) and not 0 <= part.min() <= part.max() < most
+            for part, most in ((peer, ledger.peers), (kind, len(events)))
+        ):
+            raise ConfigError(
+                f"the ledger {path} names a peer or an event that does not exist; it is broken"
+            )
         cuts = np.flatnonzero(np.diff(kind)) + 1
         for lines in np.split(np.arange(len(kind)), cuts):
             if len(lines):
@@ -164,7 +207,10 @@ class Ledger:
 def _columns_of(known: Ints, parts: list[tuple[Ints, Ints, Ints, int]]) -> Ints:
     """The known columns and those of more parts, not to be written to  # (4, lines)."""
     sizes = np.array([len(part[0]) for part in parts])
-    more = [np.concatenate([np.asarray(part[place], np.int64).reshape(-1) for part in parts]) for place in range(3)]
+    more = [
+        np.concatenate([np.asarray(part[place], np.int64).reshape(-1) for part in parts])
+        for place in range(3)
+    ]
     kinds = np.repeat(np.array([part[3] for part in parts], np.int64), sizes)
     joined = np.concatenate((known, np.stack((*more, kinds))), axis=1)
     joined.flags.writeable = False

@@ -1,9 +1,10 @@
-"""Where the noise of a statement comes from: what two statements must not have in common to compose.
+"""Where the noise of a statement comes from: what two statements must not have in common to
+compose.
 
-Composition adds up losses of releases whose noises are independent. A simulated run draws its noise from dice keyed by
-the seed and by a digest of everything the run depends on, so two runs hold the same draws only when they are the same
-run. A source names these draws: by what may be known of the run, and by the digest with its records, which lives in
-memory only.
+Composition adds up losses of releases whose noises are independent. A simulated run draws its noise
+from dice keyed by the seed and by a digest of everything the run depends on, so two runs hold the
+same draws only when they are the same run. A source names these draws: by what may be known of the
+run, and by the digest with its records, which lives in memory only.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class NoiseSource:
-    """The draws of one run. `told` names it in sentences; `public` is the digest of seed, algorithm, mechanism, graph,
-    steps and what came before; `hidden` that of the records too, None where they are not known (a run from a folder) or
-    do not count (a rehearsal)."""
+    """The draws of one run. `name` is what sentences call it; `public` is the digest of seed,
+    algorithm, mechanism, graph, steps and what came before; `hidden` that of the records too, None
+    where they are not known (a run from a folder) or do not count (a rehearsal)."""
 
-    told: str
+    name: str
     public: str
     hidden: bytes | None = field(default=None, repr=False)
 
@@ -36,5 +37,7 @@ def shared(first: Iterable[NoiseSource], second: Iterable[NoiseSource]) -> tuple
     known: dict[str, list[NoiseSource]] = {}
     for source in second:
         known.setdefault(source.public, []).append(source)
-    found = [one for one in first if any(one.may_share(other) for other in known.get(one.public, ()))]
-    return tuple(sorted(found, key=lambda source: source.told))
+    found = [
+        one for one in first if any(one.may_share(other) for other in known.get(one.public, ()))
+    ]
+    return tuple(sorted(found, key=lambda source: source.name))

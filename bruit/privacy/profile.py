@@ -2,10 +2,11 @@
 
     delta(epsilon) = sup over neighboring data of the hockey-stick divergence at exp(epsilon)          (gossip:DP-1)
 
-Five kinds: an exact Gaussian pair, a mixture of Gaussian pairs whose index is public, Renyi divergences, one
-(epsilon, delta) statement, and releases known by their events. All are upper bounds of the truth, the first two are
-equalities when the theorem behind them is. Wrapped around them: a chance of failure, and what finite precision adds.
-`bruit.privacy.composition` combines them.
+Five kinds: an exact Gaussian pair, a mixture of Gaussian pairs whose index is public, Renyi
+divergences, one (epsilon, delta) statement, and releases known by their events. All are upper
+bounds of the truth, the first two are equalities when the theorem behind them is. Wrapped around
+them: a chance of failure, and what finite precision adds. `bruit.privacy.composition` combines
+them.
 """
 
 from __future__ import annotations
@@ -19,26 +20,35 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.gaussian import delta_of, deltas, epsilon_of, rdp_to_epsilon
-from bruit.privacy.accountants.pld import compose_delta, compose_epsilon, renyi_of
-from bruit.privacy.accountants.rounding import rounded_delta, rounded_epsilon
 from bruit.privacy.events import Event
+from bruit.privacy.toolbox.gaussian import delta_of, deltas, epsilon_of, rdp_to_epsilon
+from bruit.privacy.toolbox.pld import compose_delta, compose_epsilon, renyi_of
+from bruit.privacy.toolbox.rounding import rounded_delta, rounded_epsilon
 
 ORDERS = tuple(1.0 + 10.0**x for x in np.linspace(-2.0, 4.0, 241).tolist())
 """Renyi orders tried when a curve does not name its own."""
 
 
+USUAL_DELTA = 1e-6  # at which epsilons are told where nobody says
+
+
 def check_delta(delta: float) -> None:
     """Refuse what is no probability strictly between 0 and 1."""
     if not 0 < delta < 1:
-        raise PrivacyError(f"delta must lie strictly between 0 and 1, found {delta}; 1e-6 is the usual choice")
+        raise PrivacyError(
+            f"delta must lie strictly between 0 and 1, found {delta}; 1e-6 is the usual choice"
+        )
 
 
 def asks_pure(delta: float) -> bool:
-    """Whether a question is about pure epsilon (delta = 0); refuse what is no probability below 1."""
+    """Whether a question is about pure epsilon (delta = 0); refuse what is no probability below
+    1."""
     if not 0 <= delta < 1:
-        raise PrivacyError(f"delta must lie between 0 and 1, found {delta}; 1e-6 is the usual choice, and 0 asks for a"
-                           " pure epsilon")  # fmt: skip
+        raise PrivacyError(
+            f"delta must lie between 0 and 1, found {delta}; 1e-6 is the usual choice, and 0 asks "
+            f"for a"
+            " pure epsilon"
+        )
     return delta == 0
 
 
@@ -100,12 +110,13 @@ class GaussianProfile(Profile):
 
 @dataclass(frozen=True, eq=False)
 class MixtureProfile(Profile):
-    """Gaussian pairs of squared mu `energies`, the pair drawn by a public, data-independent law (walk:F-1, F-3).
+    """Gaussian pairs of squared mu `energies`, the pair drawn by a public, data-independent law
+    (walk:F-1, F-3).
 
         delta(epsilon) = sum_i weights_i delta_GDP(sqrt(energies_i); epsilon)
 
-    An equality when the index is revealed, an upper bound when it is hidden. Weights that sum to less than one leave
-    the rest to "nothing was seen".
+    An equality when the index is revealed, an upper bound when it is hidden. Weights that sum to
+    less than one leave the rest to "nothing was seen".
 
     >>> half = MixtureProfile(np.array([1.0]), np.array([0.5]))  # seen with probability one half
     >>> round(half.delta(1.0) / GaussianProfile(1.0).delta(1.0), 12)
@@ -116,9 +127,14 @@ class MixtureProfile(Profile):
     weights: Array  # (k,)
 
     def __post_init__(self) -> None:
-        sound = bool(np.all(self.energies >= 0) & np.all(self.weights >= 0)) and self.weights.sum() <= 1 + 1e-9
+        sound = (
+            bool(np.all(self.energies >= 0) & np.all(self.weights >= 0))
+            and self.weights.sum() <= 1 + 1e-9
+        )
         if self.energies.shape != self.weights.shape or not sound:
-            raise PrivacyError("a mixture needs energies >= 0 with as many weights >= 0 of sum at most 1")
+            raise PrivacyError(
+                "a mixture needs energies >= 0 with as many weights >= 0 of sum at most 1"
+            )
 
     def delta(self, epsilon: float) -> float:
         return min(1.0, float(self.weights @ deltas(epsilon, np.sqrt(self.energies))))
@@ -138,7 +154,9 @@ class MixtureProfile(Profile):
             return math.log1p(float(self.weights[seen] @ np.expm1(exponents))) / (order - 1)
         if exponents.max() == math.inf:
             return math.inf
-        largest = float(exponents.max())  # 1 and the missing mass are nothing beside it, and are rounded up
+        largest = float(
+            exponents.max()
+        )  # 1 and the missing mass are nothing beside it, and are rounded up
         total = float(self.weights[seen] @ np.exp(exponents - largest)) + math.exp(-largest)
         return (largest + math.log(total)) / (order - 1)
 
@@ -148,7 +166,8 @@ class MixtureProfile(Profile):
 
 @dataclass(frozen=True, eq=False)
 class RenyiProfile(Profile):
-    """A bound on the Renyi divergence of every order in `orders`; the best conversion is taken (gossip:DP-2).
+    """A bound on the Renyi divergence of every order in `orders`; the best conversion is taken
+    (gossip:DP-2).
 
     >>> round(RenyiProfile(lambda order: 0.5, (8.0,)).epsilon(1e-5), 8)
     1.71410917
@@ -182,7 +201,8 @@ class RenyiProfile(Profile):
 
 @dataclass(frozen=True)
 class StatementProfile(Profile):
-    """One (epsilon, delta) statement about an unknown mechanism, read as its worst pair (gossip:DP-5).
+    """One (epsilon, delta) statement about an unknown mechanism, read as its worst pair
+    (gossip:DP-5).
 
     >>> round(StatementProfile(1.0, 1e-7).epsilon(1e-6), 4), StatementProfile(1.0, 1e-5).epsilon(1e-6)
     (1.0, inf)
@@ -199,7 +219,11 @@ class StatementProfile(Profile):
     def delta(self, epsilon: float) -> float:
         if epsilon >= self.bound:
             return self.failure
-        rest = 1.0 if self.bound > 700 else -math.expm1(epsilon - self.bound) / (1 + math.exp(-self.bound))
+        rest = (
+            1.0
+            if self.bound > 700
+            else -math.expm1(epsilon - self.bound) / (1 + math.exp(-self.bound))
+        )
         return min(1.0, self.failure + (1 - self.failure) * rest)
 
     def epsilon(self, delta: float) -> float:
@@ -279,7 +303,9 @@ class Rounded(Profile):
 
     def __post_init__(self) -> None:
         if not 0 <= self.rounding < math.inf:
-            raise PrivacyError(f"the rounding of what is sent is a number >= 0, found {self.rounding}")
+            raise PrivacyError(
+                f"the rounding of what is sent is a number >= 0, found {self.rounding}"
+            )
 
     def epsilon(self, delta: float) -> float:
         if asks_pure(delta):
@@ -304,7 +330,8 @@ class Rounded(Profile):
 
 
 def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
-    """The least epsilon >= 0 whose delta is at most the given one; the end that was checked is returned."""
+    """The least epsilon >= 0 whose delta is at most the given one; the end that was checked is
+    returned."""
     if delta_at(0.0) <= delta:
         return 0.0
     low, high = 0.0, 1.0

@@ -1,8 +1,10 @@
-"""Estimators for scikit-learn whose `fit` is a decentralized, private run among peers that hold the rows.
+"""Estimators for scikit-learn whose `fit` is a decentralized, private run among peers that hold the
+rows.
 
     PersonalizedClassifier().fit(X, y, peers=whose_row).predict(X, peers=whose_row)
 
-Everything runs in one process: a simulation of what the peers would do, with the account they would have.
+Everything runs in one process: a simulation of what the peers would do, with the account they would
+have.
 """
 
 from bruit.sklearn.gossip import GossipClassifier, GossipRegressor
@@ -12,6 +14,13 @@ from bruit.sklearn.privacy import Privacy, PrivacyWarning
 from bruit.sklearn.walk import WalkClassifier, WalkRegressor
 
 __all__ = [
-    "EstimatorError", "GossipClassifier", "GossipRegressor", "PersonalizedClassifier", "PersonalizedRegressor",
-    "Privacy", "PrivacyWarning", "WalkClassifier", "WalkRegressor",
-]  # fmt: skip
+    "EstimatorError",
+    "GossipClassifier",
+    "GossipRegressor",
+    "PersonalizedClassifier",
+    "PersonalizedRegressor",
+    "Privacy",
+    "PrivacyWarning",
+    "WalkClassifier",
+    "WalkRegressor",
+]

@@ -3,27 +3,34 @@
     f_u(x) = log sum_j exp(-margin_j),    margin_j = y_j sum_k x_k h_k(record j)          (it may be negative)
     gradient = -sum_j p_j y_j h(record j),    p = softmax(-margins)
 
-Models lie in the ball |x|_1 <= radius, which the algorithm keeps. A record is the row of its K base predictions.
+Models lie in the ball |x|_1 <= radius, which the algorithm keeps. A record is the row of its K base
+predictions.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.tasks.choice import EVERYTHING, Choice
-from bruit.tasks.data import load
+from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.preparation import Preparation, PreparedData, prepare
+from bruit.tasks.data.public import NOTHING, Agreed, Fact, Source
+from bruit.tasks.data.recipe import Recipe
+from bruit.tasks.data.sources import load
+from bruit.tasks.kinds.kind import TABLE, TaskKind, judged_share, table_keys
 from bruit.tasks.logistic import Logistic
-from bruit.tasks.preparation import Preparation, Prepared, prepare
-from bruit.tasks.public import NOTHING, Agreed, Fact, Source
-from bruit.tasks.recipe import Recipe
 from bruit.tasks.records import Part, Records
 from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Score, Task
+
+if TYPE_CHECKING:
+    from bruit.tasks.kinds.section import TaskSection
 
 REFERENCE_STEPS, REFERENCE_RADIUS = 100, 10.0
 STUMPS = 4  # for each column, unless said
@@ -32,64 +39,108 @@ AGREED_RANGE = 2.0  # thresholds lie within so many agreed scales of the agreed 
 
 @dataclass(frozen=True, eq=False)
 class Boosted(Task):
-    """A combination of base predictors for each peer: their answers, labels -1 and 1, and own test records.
+    """A combination of base predictors for each peer: their answers, labels -1 and 1, and own test
+    records.
 
     Without test records a peer is judged on those it learns from.
     """
+
+    answers: ClassVar[frozenset[str] | None] = frozenset({"gradients", "gradients from zero on"})
 
     records: Records
     held_out: Records | None = None
 
     def __post_init__(self) -> None:
-        for block in self.records.blocks:
-            odd = np.argwhere((np.abs(block.targets) != 1) & (block.weights > 0))
-            if len(odd):
-                place, record = odd[0]
-                raise ConfigError(f"record {record} of peer {block.peers[place]} has label "
-                                  f"{block.targets[place, record]:g}; boosting needs labels -1 and 1")
+        self.records.check_two_labels("boosting")
         test = self.held_out
-        if test is not None and (test.peers, test.columns) != (self.records.peers, self.records.columns):
-            raise ConfigError(f"the test records have {test.columns} base predictions of {test.peers} peers, the "
-                              f"training records {self.records.columns} of {self.records.peers}; make them equal")
+        if test is not None and (test.peers, test.columns) != (
+            self.records.peers,
+            self.records.columns,
+        ):
+            raise ConfigError(
+                f"the test records have {test.columns} base predictions of {test.peers} peers, the "
+                f"training records {self.records.columns} of {self.records.peers}; make them equal"
+            )
 
     @staticmethod
-    def of(features: Array, targets: Array, owners: Ints, predictors: Callable[[Array], Array]) -> Records:
-        """The records of base predictions: `predictors` maps features (r, p) to predictions (r, K)."""
-        said = predictors(np.asarray(features, np.float64))
+    def of(
+        features: Array, targets: Array, owners: Ints, predictors: Callable[[Array], Array]
+    ) -> Records:
+        """The records of base predictions: `predictors` maps features (r, p) to predictions (r,
+        K)."""
+        predicted = predictors(np.asarray(features, np.float64))
         try:
-            answers = np.asarray(said, np.float64)
+            answers = np.asarray(predicted, np.float64)
         except (TypeError, ValueError) as error:
-            raise ConfigError(f"the base predictors answered with no table of numbers: {error}") from error
+            raise ConfigError(
+                f"the base predictors answered with no table of numbers: {error}"
+            ) from error
         if answers.ndim != 2 or len(answers) != len(targets) or answers.shape[1] < 1:
-            raise ConfigError(f"the base predictors answered with shape {answers.shape} for {len(targets)} records; "
-                              "they must give one row a record and one column a predictor")
+            raise ConfigError(
+                f"the base predictors answered with shape {answers.shape} for {len(targets)} "
+                f"records; "
+                "they must give one row a record and one column a predictor"
+            )
         records = Records.of(answers, targets, owners)
         if not isinstance(predictors, Stumps):
             return records
         names = [f"x{k}" for k in range(np.asarray(features).shape[1])]
-        return replace(records, _recipe=Recipe.plain(names, classes=records.classes, stumps=predictors))
+        return replace(
+            records, _recipe=Recipe.plain(names, classes=records.classes, stumps=predictors)
+        )
 
     @staticmethod
-    def load(data: str, peers: int | None = None, split: str = "iid", seed: int = 0, *, predictors: int | None = None,
-             own_test: float = 0.2, standardize: str = "public", test: float = 0.2, label: str | None = None,
-             owner: str | None = None, components: int | None = None, agreed: Agreed = NOTHING,
-             choice: Choice = EVERYTHING) -> "Boosted":
-        """A named set or a user's file of two classes, dealt to peers, with decision stumps as base predictors.
+    def load(
+        data: str,
+        peers: int | None = None,
+        split: str = "iid",
+        seed: int = 0,
+        *,
+        predictors: int | None = None,
+        own_test: float = 0.2,
+        standardize: str = "public",
+        test: float = 0.2,
+        label: str | None = None,
+        owner: str | None = None,
+        components: int | None = None,
+        agreed: Agreed = NOTHING,
+        choice: Choice = EVERYTHING,
+    ) -> Boosted:
+        """A named set or a user's file of two classes, dealt to peers, with decision stumps as base
+        predictors.
 
-        predictors: how many stumps at least, four a column unless said, evenly over the range of each column in the
-        public rows; without public rows, within two agreed scales of the agreed center. own_test: the share of its own
-        records that a peer is judged on, at least one; 0 judges it on those it learns from.
+        predictors: how many stumps at least, four a column unless said, evenly over the range of
+        each column in the public rows; without public rows, within two agreed scales of the agreed
+        center. own_test: the share of its own records that a peer is judged on, at least one; 0
+        judges it on those it learns from.
         """
-        choices = Preparation(peers, split, seed, standardize, "none", test, components, agreed, own_test)
+        choices = Preparation(
+            peers=peers,
+            split=split,
+            seed=seed,
+            standardize=standardize,
+            rows="none",
+            test=test,
+            components=components,
+            agreed=agreed,
+            own_test=own_test,
+        )
         table = load(data, label, owner, agreed, choice)
         ready = prepare(table, *Logistic._encode(table), choices)
         stumps, where = _stumps(ready, standardize, predictors)
         source: Source = "agreed" if ready.held_out is None else "public rows"
         known = Fact(f"the {len(stumps.feature)} stumps, {where}", source)
         facts = [*cast(list[object], ready.manifest["public"]), known.describe()]
-        told: Manifest = {**ready.manifest, "public": facts, "rows": "base predictions 1 and -1", "intercept": False}
+        manifest: Manifest = {
+            **ready.manifest,
+            "public": facts,
+            "rows": "base predictions 1 and -1",
+            "intercept": False,
+        }
         recipe = replace(ready.recipe, stumps=stumps, intercept=False, rows="none")
-        ready = replace(ready, rows=stumps(ready.rows[:, :-1]), held_out=None, manifest=told, recipe=recipe)
+        ready = replace(
+            ready, rows=stumps(ready.rows[:, :-1]), held_out=None, manifest=manifest, recipe=recipe
+        )
         return Boosted(ready.records(), ready.own_test())
 
     @property
@@ -110,8 +161,11 @@ class Boosted(Task):
         return self.records.sizes
 
     def value(self, ids: Ints) -> Array:
-        raise ConfigError("a boosted task has no model in closed form to average; run boosting with coupling 0 to fit "
-                          "every peer alone")
+        raise ConfigError(
+            "a boosted task has no model in closed form to average; run boosting with coupling 0 "
+            "to fit "
+            "every peer alone"
+        )
 
     def gradient(self, ids: Ints, x: Array) -> Array:
         answer = np.empty(x.shape)
@@ -120,26 +174,36 @@ class Boosted(Task):
         return answer
 
     def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
-        """The sum inside the logarithm is over the drawn records, counted as often as they were drawn."""
+        """The sum inside the logarithm is over the drawn records, counted as often as they were
+        drawn."""
         answer = np.empty(x.shape)
         for part in self.records.drawn(ids, uniforms, self.dim):
             answer[part.rows] = _gradient(part, x[part.rows])
         return answer
 
     def prox(self, ids: Ints, x: Array, rho: float) -> Array:
-        raise ConfigError("a boosted task answers no proximal questions; use boosting, which asks for gradients")
+        raise ConfigError(
+            "a boosted task answers no proximal questions; use boosting, which asks for gradients"
+        )
 
     def losses(self, ids: Ints, x: Array, ceiling: float = inf) -> Array:
-        """f_u at each peer's own model; there is nothing to cut, the ball of models bounds what a record can do."""
+        """f_u at each peer's own model; there is nothing to cut, the ball of models bounds what a
+        record can do."""
         if ceiling < inf:
-            raise ConfigError(f"the boosting loss is not a mean that could be cut at {ceiling:g}, record by record; "
-                              "leave the ceiling out, its sensitivity follows from the radius")
+            raise ConfigError(
+                f"the boosting loss is not a mean that could be cut at {ceiling:g}, record by "
+                f"record; "
+                "leave the ceiling out, its sensitivity follows from the radius"
+            )
         return _losses(self.records, ids, x)
 
     def evaluate(self, models: Array) -> dict[str, float]:
-        """Each model on its peer's own test records, a score of zero counting as class 1 (perso:PERSO-6)."""
+        """Each model on its peer's own test records, a score of zero counting as class 1
+        (perso:PERSO-6)."""
         if models.shape != (self.peers, self.dim):
-            raise ConfigError(f"models are {models.shape}; give one row a peer: {(self.peers, self.dim)}")
+            raise ConfigError(
+                f"models are {models.shape}; give one row a peer: {(self.peers, self.dim)}"
+            )
         scores = self.scores(models)
         records = self.records if self.held_out is None else self.held_out
         loss = _losses(records, np.arange(self.peers), models).mean()
@@ -150,8 +214,8 @@ class Boosted(Task):
         answer = np.empty(self.peers)
         records = self.records if self.held_out is None else self.held_out
         for part in records.parts(np.arange(self.peers), self.dim):
-            said = np.matmul(part.features, models[part.rows][:, :, None])[:, :, 0] >= 0
-            hits = (said == (part.targets > 0)) & (part.weights > 0)
+            predicted = np.matmul(part.features, models[part.rows][:, :, None])[:, :, 0] >= 0
+            hits = (predicted == (part.targets > 0)) & (part.weights > 0)
             answer[part.rows] = hits.sum(axis=1) / (part.weights > 0).sum(axis=1)
         return answer
 
@@ -160,53 +224,82 @@ class Boosted(Task):
 
     def recipe(self) -> Recipe | None:
         found = self.records.recipe
-        return found if found is None or len(found.classes) == 2 else replace(found, classes=("-1", "1"))
+        return (
+            found
+            if found is None or len(found.classes) == 2
+            else replace(found, classes=("-1", "1"))
+        )
 
     def constants(self) -> Constants:
         return Constants(inf, self.largest() ** 2, 0.0, "records")
 
     def describe(self) -> Manifest:
         sizes = self.sizes
-        judged = "own test records" if self.held_out is not None else "the records they learn from"
+        scored_on = (
+            "own test records" if self.held_out is not None else "the records they learn from"
+        )
         used = {"used": self.records.used} if self.records.used else {}
-        return {**self.records.manifest, **used, "task": "Boosted", "peers": self.peers, "dim": self.dim,
-                "records": int(sizes.sum()), "records_per_peer": [int(sizes.min()), int(sizes.max())],
-                "public": self.records.manifest.get("public", []), "judged_on": judged,
-                "test": 0.0,  # no score is measured on public records
-                "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum())}
+        return {
+            **self.records.manifest,
+            **used,
+            "task": "Boosted",
+            "peers": self.peers,
+            "dim": self.dim,
+            "records": int(sizes.sum()),
+            "records_per_peer": [int(sizes.min()), int(sizes.max())],
+            "public": self.records.manifest.get("public", []),
+            "judged_on": scored_on,
+            "test": 0.0,  # no score is measured on public records
+            "test_records": 0 if self.held_out is None else int(self.held_out.sizes.sum()),
+        }
 
     def references(self) -> dict[str, float]:
-        """The accuracy of what every peer boosts alone, and of one model boosted on all records, without noise.
+        """The accuracy of what every peer boosts alone, and of one model boosted on all records,
+        without noise.
 
-        Both are the Frank-Wolfe steps of `boosting` without neighbors, in a ball of radius 10, wide enough not to
-        matter.
+        Both are the Frank-Wolfe steps of `boosting` without neighbors, in a ball of radius 10, wide
+        enough not to matter.
         """
         everyone, pool = np.arange(self.peers), self.records.together()
         alone = _boost(lambda x: self.gradient(everyone, x), (self.peers, self.dim))
         one = _boost(lambda x: _gradient(pool, x), (1, self.dim))
         central = np.broadcast_to(one, (self.peers, self.dim))
-        return {"alone": self.evaluate(alone)["accuracy"], "central": self.evaluate(central)["accuracy"]}
+        return {
+            "alone": self.evaluate(alone)["accuracy"],
+            "central": self.evaluate(central)["accuracy"],
+        }
 
     def largest(self) -> float:
         """The largest base prediction, in size."""
         return max(float(np.abs(block.features).max()) for block in self.records.blocks)
 
 
-def _stumps(ready: Prepared, standardize: str, asked: int | None) -> tuple[Stumps, str]:
-    """Stumps over public ranges of the columns, the intercept left out, and a word on where the ranges come from."""
+def _stumps(ready: PreparedData, standardize: str, asked: int | None) -> tuple[Stumps, str]:
+    """Stumps over public ranges of the columns, the intercept left out, and a word on where the
+    ranges come from."""
     columns = ready.rows.shape[1] - 1
     count = STUMPS * columns if asked is None else asked
     if count <= columns:
-        raise ConfigError(f"predictors = {count} is one stump for each of {columns} columns, at the end of its range, "
-                          f"where it tells nothing; ask for at least {2 * columns}")
+        raise ConfigError(
+            f"predictors = {count} is one stump for each of {columns} columns, at the end of its "
+            f"range, "
+            f"where it tells nothing; ask for at least {2 * columns}"
+        )
     if ready.held_out is not None:
         shown = ready.held_out.features[:, :-1]
-        return Stumps.over(shown.min(axis=0), shown.max(axis=0), count), "over the ranges of the public records"
+        return Stumps.over(
+            shown.min(axis=0), shown.max(axis=0), count
+        ), "over the ranges of the public records"
     if standardize != "agreed":
-        raise ConfigError("the thresholds of stumps lie within public ranges of the columns: hold out some records "
-                          "(test), or agree on scales (standardize = \"agreed\")")
+        raise ConfigError(
+            "the thresholds of stumps lie within public ranges of the columns: hold out some "
+            "records "
+            '(test), or agree on scales (standardize = "agreed")'
+        )
     wide = np.full(columns, AGREED_RANGE)
-    return Stumps.over(-wide, wide, count), f"within {AGREED_RANGE:g} agreed scales of the agreed centers"
+    return Stumps.over(
+        -wide, wide, count
+    ), f"within {AGREED_RANGE:g} agreed scales of the agreed centers"
 
 
 def _margins(part: Part, x: Array) -> Array:
@@ -223,7 +316,8 @@ def _gradient(part: Part, x: Array) -> Array:
 
 
 def _boost(gradient: Callable[[Array], Array], shape: tuple[int, int]) -> Array:
-    """x <- (1 - t) x - t radius sign(g_k) e_k, k = argmax |g_k|, t = 2 / (2 + step), by row, from 0 (perso:PERSO-6)."""
+    """x <- (1 - t) x - t radius sign(g_k) e_k, k = argmax |g_k|, t = 2 / (2 + step), by row, from 0
+    (perso:PERSO-6)."""
     models, rows = np.zeros(shape), np.arange(shape[0])
     for step in range(1, REFERENCE_STEPS + 1):
         slope = gradient(models)
@@ -240,3 +334,18 @@ def _losses(records: Records, ids: Ints, x: Array) -> Array:
         least = margins.min(axis=1)
         answer[part.rows] = np.log(np.exp(least[:, None] - margins).sum(axis=1)) - least
     return answer  # (k,)
+
+
+class BoostedKind(TaskKind):
+    """A combination of base predictors for each peer: their answers, labels -1 and 1, and own test
+    records."""
+
+    name = "boosted"
+    task = Boosted
+    keys = TABLE | {"own_test", "predictors"}
+
+    def build(self, section: TaskSection, peers: int, seed: int) -> Boosted:
+        own_test, keys = judged_share(section), table_keys(section, peers, seed)
+        return Boosted.load(
+            section.data or "", predictors=section.predictors, own_test=own_test, **keys
+        )

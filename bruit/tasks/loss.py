@@ -1,7 +1,8 @@
 """The loss of one record as a function of its scores, the shape every linear task shares.
 
-A record (x, y) and a model W (c rows of p numbers) meet only in the scores s = W x, so a task is known once value,
-slope and curvature of loss(s, y) are. Scores of a batch are (k, m, c): peer, record, output; targets are (k, m).
+A record (x, y) and a model W (c rows of p numbers) meet only in the scores s = W x, so a task is
+known once value, slope and curvature of loss(s, y) are. Scores of a batch are (k, m, c): peer,
+record, output; targets are (k, m).
 """
 
 from abc import ABC, abstractmethod

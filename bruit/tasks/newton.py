@@ -2,10 +2,10 @@
 
     minimize over W:  sum_j weight_j loss(W x_j, y_j) + (strength / 2) ||W - center||^2
 
-Each Newton direction is solved by conjugate gradients (the Hessian is `strength` times the identity plus a matrix
-of rank at most min(records, features) x outputs, so few products suffice) and taken with a backtracking step.
-Clipped losses have jumps in their curvature; the same iteration is then the semismooth Newton method, and the
-backtracking keeps every step a descent.
+Each Newton direction is solved by conjugate gradients (the Hessian is `strength` times the identity
+plus a matrix of rank at most min(records, features) x outputs, so few products suffice) and taken
+with a backtracking step. Clipped losses have jumps in their curvature; the same iteration is then
+the semismooth Newton method, and the backtracking keeps every step a descent.
 
 Accuracy: it stops when the gradient norm is at most tolerance * max(1, strength * max(1, ||center||)), whatever the
 records are. By strong convexity the distance to the minimum is then at most that bound divided by `strength`: this is
@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
-from bruit.counted import counted
 from bruit.errors import ConfigError
+from bruit.tasks.counted import counted
 from bruit.tasks.loss import Loss
 from bruit.tasks.records import Part
 
@@ -33,37 +33,46 @@ ARMIJO = 1e-4
 ROUNDING = 1e-13
 
 
-class _Problem(NamedTuple):
+class _NewtonProblem(NamedTuple):
     """The peers still being solved."""
 
     features: Array  # (k, m, p)
-    targets: Array   # (k, m)
-    weights: Array   # (k, m)
-    center: Array    # (k, c, p)
+    targets: Array  # (k, m)
+    weights: Array  # (k, m)
+    center: Array  # (k, c, p)
     strength: Array  # (k,)
-    goal: Array      # (k,) gradient norm at which a peer is done
+    goal: Array  # (k,) gradient norm at which a peer is done
 
     def __repr__(self) -> str:
-        return counted("_Problem", self._asdict())
+        return counted("_NewtonProblem", self._asdict())
 
     def scores(self, model: Array) -> Array:
         scores: Array = np.matmul(self.features, model.swapaxes(1, 2))
-        return scores                                                # (k, m, c)
+        return scores  # (k, m, c)
 
     def pull(self, slopes: Array) -> Array:
         """sum_j slopes_j x_j, weights already inside the slopes."""
         pulled: Array = np.matmul(slopes.swapaxes(1, 2), self.features)
-        return pulled                                                # (k, c, p)
+        return pulled  # (k, c, p)
 
-    def only(self, keep: Bools) -> "_Problem":
-        return _Problem(*(array[keep] for array in self))
+    def only(self, keep: Bools) -> "_NewtonProblem":
+        return _NewtonProblem(*(array[keep] for array in self))
 
 
-def minimize(loss: Loss, part: Part, center: Array, strength: Array, tolerance: float = TOLERANCE) -> Array:
+def minimize(
+    loss: Loss, part: Part, center: Array, strength: Array, tolerance: float = TOLERANCE
+) -> Array:
     """The minimum for each peer of the part; center is (k, c, p), strength (k,) positive."""
     norms = np.maximum(1.0, np.sqrt(np.einsum("kcp,kcp->k", center, center)))
     goal = tolerance * np.maximum(1.0, strength * norms)
-    problem = _Problem(part.features, part.targets, part.weights, center, strength, goal)
+    problem = _NewtonProblem(
+        features=part.features,
+        targets=part.targets,
+        weights=part.weights,
+        center=center,
+        strength=strength,
+        goal=goal,
+    )
     forcing = FORCING if tolerance < LOOSE else LOOSE_FORCING
     answer = center.copy()
     rows, model = np.arange(len(center)), center.copy()
@@ -83,13 +92,16 @@ def minimize(loss: Loss, part: Part, center: Array, strength: Array, tolerance: 
     raise ConfigError(_unfinished(rows, part.rows, gradient, problem.goal))
 
 
-def _gradient(loss: Loss, problem: _Problem, model: Array, scores: Array) -> Array:
+def _gradient(loss: Loss, problem: _NewtonProblem, model: Array, scores: Array) -> Array:
     slopes = loss.slope(scores.copy(), problem.targets) * problem.weights[:, :, None]
     return problem.pull(slopes) + problem.strength[:, None, None] * (model - problem.center)
 
 
-def _direction(loss: Loss, problem: _Problem, scores: Array, gradient: Array, forcing: float) -> Array:
-    """Newton direction by conjugate gradients, to a residual of `forcing` times the gradient, peer by peer."""
+def _direction(
+    loss: Loss, problem: _NewtonProblem, scores: Array, gradient: Array, forcing: float
+) -> Array:
+    """Newton direction by conjugate gradients, to a residual of `forcing` times the gradient, peer
+    by peer."""
     curvature = loss.curvature(scores, problem.targets)
     direction, residual = np.zeros_like(gradient), -gradient
     search, energy = residual.copy(), np.einsum("kcp,kcp->k", gradient, gradient)
@@ -99,7 +111,9 @@ def _direction(loss: Loss, problem: _Problem, scores: Array, gradient: Array, fo
         bent = loss.bend(curvature, problem.scores(search)) * problem.weights[:, :, None]
         product = problem.pull(bent) + problem.strength[:, None, None] * search
         running = energy > enough
-        length = np.where(running, energy, 0.0) / np.where(running, np.einsum("kcp,kcp->k", search, product), 1.0)
+        length = np.where(running, energy, 0.0) / np.where(
+            running, np.einsum("kcp,kcp->k", search, product), 1.0
+        )
         direction += length[:, None, None] * search
         residual -= length[:, None, None] * product
         fresh = np.where(running, np.einsum("kcp,kcp->k", residual, residual), energy)
@@ -111,22 +125,35 @@ def _direction(loss: Loss, problem: _Problem, scores: Array, gradient: Array, fo
     return direction
 
 
-def _step(loss: Loss, problem: _Problem, model: Array, scores: Array, gradient: Array, direction: Array) -> Array:
+def _step(
+    loss: Loss,
+    problem: _NewtonProblem,
+    model: Array,
+    scores: Array,
+    gradient: Array,
+    direction: Array,
+) -> Array:
     """Backtracking along the direction, on scores only; peers stop halving one by one.
 
-    Taken: a step that does not pass the minimum of the line, or one that lowers the objective enough, or (where
-    rounding hides the objective) one that clearly lowers the slope along the line.
+    Taken: a step that does not pass the minimum of the line, or one that lowers the objective
+    enough, or (where rounding hides the objective) one that clearly lowers the slope along the
+    line.
     """
-    move = problem.scores(direction)                                 # (k, m, c)
+    move = problem.scores(direction)  # (k, m, c)
     offset = model - problem.center
-    along, square = np.einsum("kcp,kcp->k", offset, direction), np.einsum("kcp,kcp->k", direction, direction)
-    descent = np.einsum("kcp,kcp->k", gradient, direction)           # (k,) negative
+    along, square = (
+        np.einsum("kcp,kcp->k", offset, direction),
+        np.einsum("kcp,kcp->k", direction, direction),
+    )
+    descent = np.einsum("kcp,kcp->k", gradient, direction)  # (k,) negative
     start = (loss.value(scores, problem.targets) * problem.weights).sum(axis=1)
     step = np.ones(len(model))
     for _ in range(HALVINGS):
         reached = scores + step[:, None, None] * move
         quadratic = problem.strength * (step * along + step**2 * square / 2)
-        gain = (loss.value(reached, problem.targets) * problem.weights).sum(axis=1) - start + quadratic
+        gain = (
+            (loss.value(reached, problem.targets) * problem.weights).sum(axis=1) - start + quadratic
+        )
         slopes = (loss.slope(reached, problem.targets) * move).sum(axis=2)
         slope = (slopes * problem.weights).sum(axis=1) + problem.strength * (along + step * square)
         lower = gain <= ARMIJO * step * descent
@@ -139,7 +166,12 @@ def _step(loss: Loss, problem: _Problem, model: Array, scores: Array, gradient: 
 
 
 def _unfinished(rows: Ints, asked: slice | Ints, gradient: Array, goal: Array) -> str:
-    place = np.arange(asked.start, asked.stop)[rows[0]] if isinstance(asked, slice) else asked[rows[0]]
+    place = (
+        np.arange(asked.start, asked.stop)[rows[0]] if isinstance(asked, slice) else asked[rows[0]]
+    )
     left = float(np.sqrt((gradient[0] ** 2).sum()))
-    return (f"row {int(place)} of the batch did not reach gradient norm {goal[0]:.1e} in {NEWTON_STEPS} Newton steps "
-            f"(left: {left:.1e}); use a smaller rho, a larger l2, or rows='unit'")
+    return (
+        f"row {int(place)} of the batch did not reach gradient norm {goal[0]:.1e} in "
+        f"{NEWTON_STEPS} Newton steps "
+        f"(left: {left:.1e}); use a smaller rho, a larger l2, or rows='unit'"
+    )

@@ -13,12 +13,18 @@ from typing import ClassVar
 import numpy as np
 
 from bruit.arrays import Array
+from bruit.tasks.data.agreed_columns import AgreedColumns
+from bruit.tasks.data.columns import Columns
+from bruit.tasks.data.own_rows import Agreement, column
+from bruit.tasks.data.table import Table
+from bruit.tasks.kinds.kind import MODEL
+from bruit.tasks.kinds.linear_kind import LinearKind
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.loss import Loss
 from bruit.tasks.newton import minimize
 from bruit.tasks.proximal import huber_prox
 from bruit.tasks.records import Part
-from bruit.tasks.table import Table
+from bruit.tasks.task import MODELS
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,10 @@ class SquaredLoss(Loss):
 
 @dataclass(frozen=True, eq=False)
 class Ridge(LinearTask):
-    """A number a record, one score; the metric is the root mean squared error in units of the label."""
+    """A number a record, one score; the metric is the root mean squared error in units of the
+    label."""
+
+    answers: ClassVar[frozenset[str] | None] = MODELS
 
     classifies: ClassVar[bool] = False
 
@@ -93,7 +102,9 @@ class Ridge(LinearTask):
     def _minimize(self, part: Part, center: Array, strength: Array, tolerance: float) -> Array:
         if part.features.shape[1] == 1:
             gamma, rows = part.weights[:, 0] / strength, part.features[:, 0]
-            return huber_prox(rows, part.targets[:, 0], center[:, 0], gamma, self.loss.lipschitz)[:, None]
+            return huber_prox(rows, part.targets[:, 0], center[:, 0], gamma, self.loss.lipschitz)[
+                :, None
+            ]
         if self.derivative_clip is not None:
             return minimize(self.loss, part, center, strength, tolerance)
         return _least_squares(part, center[:, 0], strength)[:, None]
@@ -107,7 +118,7 @@ def _least_squares(part: Part, center: Array, strength: Array) -> Array:
     the smaller of the two systems (features or records) is solved.
     """
     roots = np.sqrt(part.weights)
-    scaled = part.features * roots[:, :, None]                       # (k, m, p)
+    scaled = part.features * roots[:, :, None]  # (k, m, p)
     rest = roots * part.targets - np.matmul(scaled, center[:, :, None])[:, :, 0]
     few_records = scaled.shape[1] < scaled.shape[2]
     flipped = scaled.swapaxes(1, 2)
@@ -119,3 +130,21 @@ def _least_squares(part: Part, center: Array, strength: Array) -> Array:
     else:
         shift = np.linalg.solve(gram, np.matmul(flipped, rest[:, :, None]))
     return center + np.asarray(shift, dtype=np.float64)[:, :, 0]
+
+
+class RidgeKind(LinearKind):
+    """A number a record, one score; the metric is the root mean squared error in units of the
+    label."""
+
+    name = "ridge"
+    task = Ridge
+    keys = MODEL - {"classes"}
+
+    def targets(self, table: Columns, label: str, agreement: Agreement) -> Array:
+        return column(table, label, *self.unit(agreement))
+
+    def agreed_targets(self, agreed: AgreedColumns, labels: Array) -> Array:
+        return (labels - agreed.label.center) / agreed.label.scale
+
+    def unit(self, agreement: Agreement) -> tuple[float, float]:
+        return (agreement.columns or {}).get(agreement.label or "", (0.0, 1.0))

@@ -9,16 +9,22 @@ refused; the slope is bounded without one.
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import ConfigError
+from bruit.tasks.data.agreed_columns import AgreedColumns
+from bruit.tasks.data.columns import Columns
+from bruit.tasks.data.own_rows import Agreement, places
+from bruit.tasks.data.table import Table
+from bruit.tasks.kinds.linear_kind import LinearKind
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.loss import Loss
 from bruit.tasks.newton import minimize
 from bruit.tasks.records import Part
-from bruit.tasks.table import Table
+from bruit.tasks.task import MODELS
 
 MOST_CLASSES = 1000
 
@@ -38,7 +44,9 @@ class SoftmaxLoss(Loss):
     def value(self, scores: Array, targets: Array) -> Array:
         top = scores.max(axis=2)
         spread = np.log(np.exp(scores - top[:, :, None]).sum(axis=2)) + top
-        own: Array = np.take_along_axis(scores, targets.astype(np.int64)[:, :, None], axis=2)[:, :, 0]
+        own: Array = np.take_along_axis(scores, targets.astype(np.int64)[:, :, None], axis=2)[
+            :, :, 0
+        ]
         losses: Array = spread - own
         return losses
 
@@ -61,6 +69,8 @@ class SoftmaxLoss(Loss):
 class Softmax(LinearTask):
     """c classes, one score each: the model says the class of the largest score."""
 
+    answers: ClassVar[frozenset[str] | None] = MODELS
+
     @property
     def metric(self) -> str:
         return "accuracy"
@@ -78,29 +88,44 @@ class Softmax(LinearTask):
         values = table.label_values()
         codes = np.searchsorted(values, table.labels)
         if len(values) > MOST_CLASSES or not bool((values == values.round()).all()):
-            raise ConfigError(f"{table.name} has {len(values)} different labels, which look like numbers, not classes; "
-                              "use Ridge")
+            raise ConfigError(
+                f"{table.name} has {len(values)} different labels, which look like numbers, not "
+                f"classes; "
+                "use Ridge"
+            )
         names = tuple(table.label_text(value) for value in values)
         return codes.astype(np.float64), names, "labels: classes numbered in sorted order"
 
     def _check(self) -> None:
         if self.derivative_clip is not None:
-            raise ConfigError("softmax has no scalar derivative to clip, and clipping its vector would break "
-                              "non-expansiveness; leave derivative_clip out (its slope is below sqrt(2) anyway)")
+            raise ConfigError(
+                "softmax has no scalar derivative to clip, and clipping its vector would break "
+                "non-expansiveness; leave derivative_clip out (its slope is below sqrt(2) anyway)"
+            )
         if not self.records.classes:
-            raise ConfigError("these records have more than 100 different targets and do not say which classes there "
-                              "are; declare them: Records.of(.., classes=)")
+            raise ConfigError(
+                "these records have more than 100 different targets and do not say which classes "
+                "there "
+                "are; declare them: Records.of(.., classes=)"
+            )
         if self.outputs < 2:
-            raise ConfigError(f"softmax needs at least 2 classes, these records have {self.outputs}")
+            raise ConfigError(
+                f"softmax needs at least 2 classes, these records have {self.outputs}"
+            )
         for block in self.records.blocks:
-            odd = np.argwhere((block.targets != block.targets.round()) | (block.targets < 0)
-                              | (block.targets >= self.outputs))
+            odd = np.argwhere(
+                (block.targets != block.targets.round())
+                | (block.targets < 0)
+                | (block.targets >= self.outputs)
+            )
             if len(odd):
                 place, record = odd[0]
-                raise ConfigError(f"record {record} of peer {block.peers[place]} has label "
-                                  f"{block.targets[place, record]:g}; softmax needs classes "
-                                  f"0..{self.outputs - 1}; classes that no record here has are declared: "
-                                  "Records.of(.., classes=)")
+                raise ConfigError(
+                    f"record {record} of peer {block.peers[place]} has label "
+                    f"{block.targets[place, record]:g}; softmax needs classes "
+                    f"0..{self.outputs - 1}; classes that no record here has are declared: "
+                    "Records.of(.., classes=)"
+                )
 
     def _measure(self, scores: Array, targets: Array) -> Array:
         hits: Array = (scores.argmax(axis=2) == targets).mean(axis=1)
@@ -119,3 +144,17 @@ def _softmax(scores: Array) -> Array:
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=2, keepdims=True)
     return scores
+
+
+class SoftmaxKind(LinearKind):
+    """c classes, one score each: the model says the class of the largest score."""
+
+    name = "softmax"
+    task = Softmax
+
+    def targets(self, table: Columns, label: str, agreement: Agreement) -> Array:
+        """The place of the class."""
+        return places(table, label, agreement).astype(np.float64)
+
+    def agreed_targets(self, agreed: AgreedColumns, labels: Array) -> Array:
+        return labels

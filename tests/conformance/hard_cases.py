@@ -1,7 +1,9 @@
-"""Algorithms that strain the interface: the acceptance test of style and types, and models for later ones.
+"""Algorithms that strain the interface: the acceptance test of style and types, and models for
+later ones.
 
-Per-neighbor duals (gossip ADMM), typed messages and late reads (Frank-Wolfe), canceling noise (the numeric part of
-GOPA). The walk with cap and cool-down and re-noised gossip are in the catalog already.
+Per-neighbor duals (gossip ADMM), typed messages and late reads (Frank-Wolfe), canceling noise (the
+numeric part of GOPA). The walk with cap and cool-down and re-noised gossip are in the catalog
+already.
 """
 
 from dataclasses import dataclass
@@ -12,7 +14,8 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message, Slots
-from bruit.algorithms.schedules import Pairs, Wakes
+from bruit.algorithms.schedules.pairs.schedule import Pairs
+from bruit.algorithms.schedules.wakes.schedule import Wakes
 from bruit.arrays import Array, Ints
 
 
@@ -24,7 +27,8 @@ class AdmmState(NamedTuple):
 
 @dataclass(frozen=True)
 class GossipADMM(Algorithm[AdmmState]):
-    """min sum_i f_i(x_i) with x_i = z_ij = x_j on edges: duals live per neighbor, a meeting updates one of them."""
+    """min sum_i f_i(x_i) with x_i = z_ij = x_j on edges: duals live per neighbor, a meeting updates
+    one of them."""
 
     rho: float = 1.0
     schedule: Pairs = Pairs()
@@ -82,6 +86,7 @@ class FrankWolfe(Algorithm[FrankWolfeState]):
         lanes = np.repeat(np.arange(len(home.ids)), np.diff(inbox.links.start))
         votes = np.zeros_like(state.model)
         index, sign = inbox.copies(inbox.rows.index), inbox.copies(inbox.rows.sign)
+        index = np.clip(index, 0, state.model.shape[1] - 1)  # a neighbor says what it likes
         np.add.at(votes, (lanes, index), sign / np.maximum(home.degree, 1)[lanes])
         slope = home.gradient(state.model) - 0.1 * votes
         best = np.argmax(np.abs(slope), axis=1)
@@ -101,7 +106,8 @@ class GopaState(NamedTuple):
 
 @dataclass(frozen=True)
 class CancelingNoise(Algorithm[GopaState]):
-    """Neighbors add noise that cancels between them, everyone a little of its own, then plain gossip averages."""
+    """Neighbors add noise that cancels between them, everyone a little of its own, then plain
+    gossip averages."""
 
     pair_sigma: float = 10.0
     own_sigma: float = 0.01

@@ -1,17 +1,18 @@
-"""Every algorithm whose model walks, found by discovery, under latency, loss and churn: one token, every hop once."""
+"""Every algorithm whose model walks, found by discovery, under latency, loss and churn: one token,
+every hop once."""
 
 import numpy as np
 import pytest
 
 import bruit as br
 from bruit.algorithms.algorithm import catalog
-from bruit.algorithms.home import TaskDoor
-from bruit.algorithms.schedules import Walk
+from bruit.algorithms.schedules.machine import Envelope, Send
+from bruit.algorithms.schedules.peer import Seat
+from bruit.algorithms.schedules.walk.peer import TokenPeer
+from bruit.algorithms.schedules.walk.schedule import Walk
+from bruit.algorithms.task_door import TaskDoor
 from bruit.errors import RemoteProtocolError
 from bruit.privacy.ledger import Ledger
-from bruit.protocols.machine import Envelope, Send
-from bruit.protocols.peer import Seat
-from bruit.protocols.tokens import TokenPeer
 from bruit.randomness import Replay
 from bruit.testing import small_task
 from bruit.trace import Faults
@@ -22,11 +23,20 @@ STORM = br.Events(latency=0.5, loss=0.2, churn=0.3)
 
 
 def walked(algorithm, name, seed, steps=24):
-    """One run in the storm; checks that the token was always in one place and went through every hop, once."""
+    """One run in the storm; checks that the token was always in one place and went through every
+    hop, once."""
     graph = br.graphs.graph(name)
     task = small_task(graph.n)
-    run = br.run(algorithm, graph, task, privacy=br.Gaussian(clip=2.0, sigma=0.5), steps=steps, seed=seed,
-                 engine=STORM, evaluate_every=0)  # fmt: skip
+    run = br.run(
+        algorithm,
+        graph,
+        task,
+        privacy=br.Gaussian(clip=2.0, sigma=0.5),
+        steps=steps,
+        seed=seed,
+        engine=STORM,
+        evaluate_every=0,
+    )
     path = run.trace.meetings
     assert len(path.b) == steps
     assert path.a[0] == path.b[0]
@@ -36,7 +46,13 @@ def walked(algorithm, name, seed, steps=24):
 
 
 def test_discovery_finds_all_tokens():
-    assert {one.name() for one in TOKENS} >= {"walk-sum", "walk-sgd", "walk-admm", "ring-sum", "token-histogram"}
+    assert {one.name() for one in TOKENS} >= {
+        "walk-sum",
+        "walk-sgd",
+        "walk-admm",
+        "ring-sum",
+        "token-histogram",
+    }
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -48,7 +64,8 @@ def test_no_token_dies_or_doubles_in_a_storm(algorithm, name):
 
 
 def test_the_walk_that_died():
-    """Peer 5 asked for token 3, was let go and went on; then a lost receipt brought its question a second time."""
+    """Peer 5 asked for token 3, was let go and went on; then a lost receipt brought its question a
+    second time."""
     task = small_task(6)
     run = br.run(br.WalkSum(), "ring:6", task, steps=40, seed=0, engine=STORM, evaluate_every=0)
     calm = br.run(br.WalkSum(), "ring:6", task, steps=40, seed=0, evaluate_every=0)
@@ -67,9 +84,21 @@ def holder(me=0):
     """Peer `me` of a ring of 3, which begins the walk, and what it says first."""
     graph, steps = br.graphs.ring(3), 9
     algorithm, dice = br.RingSum(), Replay(0)
-    door = TaskDoor(small_task(3), None, dice, Ledger(3))
-    machine = TokenPeer(Seat(me, algorithm, graph, door, dice, steps, algorithm.prepare(graph, steps), Faults.none(),
-                             np.zeros(0), np.zeros(0, np.int64)))  # fmt: skip
+    door = TaskDoor(task=small_task(3), mechanism=None, dice=dice, ledger=Ledger(peers=3))
+    machine = TokenPeer(
+        Seat(
+            me=me,
+            algorithm=algorithm,
+            graph=graph,
+            door=door,
+            dice=dice,
+            steps=steps,
+            public=algorithm.prepare(graph, steps),
+            faults=Faults.none(),
+            calls=np.zeros(0),
+            partners=np.zeros(0, np.int64),
+        )
+    )
     return machine, machine.begin(0.0)
 
 

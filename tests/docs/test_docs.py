@@ -1,6 +1,8 @@
-"""The documentation is true: code runs, commands succeed, output is what the page shows, links lead somewhere.
+"""The documentation is true: code runs, commands succeed, output is what the page shows, links lead
+somewhere.
 
-The conventions of the pages are told in docs/pages.py; `python -m docs.pages` renews what they show.
+The conventions of the pages are told in docs/pages.py; `python -m docs.pages` renews what they
+show.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bruit import cli
+from bruit.commands import cli
 from docs import generate, picture
 from docs.pages import FENCE, PAGES, ROOT, WIDTH, Block, outputs, renewed, shows
 
@@ -21,9 +23,12 @@ def check_shown(output: str, block: Block, where: str) -> None:
     """Every line of the block occurs in the output, in order."""
     missing = shows(output, block)
     if missing is not None:
-        raise AssertionError(f"{where}: the page shows {missing!r}, but the real output is\n{output}")
+        raise AssertionError(
+            f"{where}: the page shows {missing!r}, but the real output is\n{output}"
+        )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_page_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -44,14 +49,16 @@ def test_links_lead_somewhere(path: Path) -> None:
         if anchor:
             titles = re.findall(r"^#+ (.*)$", found.read_text(), re.MULTILINE)
             slugs = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
-            assert anchor in slugs, f"{path.relative_to(ROOT)} links to {target}, but that page has no such heading"
+            slugs += re.findall(r'^<a id="([^"]+)"></a>$', found.read_text(), re.MULTILINE)
+            assert anchor in slugs, (
+                f"{path.relative_to(ROOT)} links to {target}, but that page has no such heading"
+            )
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_page_can_be_reached(path: Path) -> None:
+def test_every_page_can_be_reached() -> None:
     """From the README, by following links."""
-    start, seen = ROOT / "README.md", set()
-    waiting = [start]
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
     while waiting:
         page = waiting.pop()
         if page in seen or page.suffix != ".md":
@@ -60,16 +67,21 @@ def test_every_page_can_be_reached(path: Path) -> None:
         for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text())):
             if "://" not in target and target.partition("#")[0]:
                 waiting.append((page.parent / target.partition("#")[0]).resolve())
-    assert path in seen, f"no page links to {path.relative_to(ROOT)}"
+    alone = sorted(path.relative_to(ROOT).as_posix() for path in set(PAGES) - seen)
+    assert not alone, f"no page links to {', '.join(alone)}"
 
 
 def test_reference_is_generated() -> None:
     """The committed reference is what the generator writes; `python -m docs.generate` renews it."""
     for path, text in generate.pages().items():
         assert path.is_file(), f"{path.relative_to(ROOT)} is missing; run python -m docs.generate"
-        assert path.read_text() == text, f"{path.relative_to(ROOT)} is out of date; run python -m docs.generate"
+        assert path.read_text() == text, (
+            f"{path.relative_to(ROOT)} is out of date; run python -m docs.generate"
+        )
     strays = set((ROOT / "docs" / "reference").rglob("*.md")) - set(generate.pages())
-    assert not {path for path in strays if path.parent.name != "notes"}, "reference pages are all generated"
+    assert not {path for path in strays if path.parent.name != "notes"}, (
+        "reference pages are all generated"
+    )
 
 
 def test_reference_has_the_six_headings() -> None:
@@ -92,29 +104,66 @@ def test_architecture_page_names_every_part() -> None:
 
 
 def test_the_readme_quotes_the_sweep() -> None:
-    """The means in the README's prose are those of the sweep page, whose output is compared with the real one."""
+    """The means in the README's prose are those of the sweep page, whose output is compared with
+    the real one."""
     sweep = (ROOT / "docs" / "how-to" / "sweep.md").read_text()
     readme = (ROOT / "README.md").read_text()
     (means,) = re.findall(r"^│ mean (.*)$", sweep, re.MULTILINE)
     together, _, _, alone, central, *_ = re.findall(r"[\w.-]+", means)
-    (spread,), (count,) = re.findall(r"deviation ([\d.]+)", sweep), re.findall(r"(\d+) of 20 seeds", sweep)
+    (spread,), (count,) = (
+        re.findall(r"deviation ([\d.]+)", sweep),
+        re.findall(r"(\d+) of 20 seeds", sweep),
+    )
     for quoted in (together, alone, central, f"standard deviation {spread}", f"{count} of the 20"):
         assert quoted in readme, f"the README does not say {quoted}"
 
 
-def test_what_was_wrong_names_tests_that_exist() -> None:
-    page = (ROOT / "docs" / "explanation" / "what-was-wrong.md").read_text()
+@pytest.mark.parametrize("name", ["what-was-wrong.md", "threat-models.md"])
+def test_pages_about_defects_and_attacks_name_tests_that_exist(name: str) -> None:
+    page = (ROOT / "docs" / "explanation" / name).read_text()
     files = list((ROOT / "tests").rglob("*.py"))
-    known = "\n".join(path.read_text() for path in files) + "\n".join(path.stem for path in files)
-    assert [name for name in re.findall(r"\btest_[a-z0-9_]+\b", page) if name not in known] == []
+    known = {path.stem for path in files}
+    for path in files:
+        known.update(re.findall(r"\bdef (test_[a-z0-9_]+)\(", path.read_text()))
+    named = set(re.findall(r"\btest_[a-z0-9_]+\b", page))  # or how the name begins
+    assert len(named) > 20
+    assert [one for one in named if not any(test.startswith(one) for test in known)] == []
 
 
-def test_doctests_of_the_package() -> None:
-    for path in sorted((ROOT / "bruit").rglob("*.py")):
+def test_every_attack_on_real_peers_names_a_test_or_says_that_there_is_none() -> None:
+    page = (ROOT / "docs" / "explanation" / "threat-models.md").read_text()
+    (attacks,) = re.findall(r"## Real peers, attack by attack\n(.*)\n## Counted", page, re.DOTALL)
+    lines = re.findall(r"^\| (.*) \|$", attacks, re.MULTILINE)
+    shown = [line.rsplit(" | ", 1)[1] for line in lines]
+    assert shown.count("test") == 4  # a stranger, a neighbor, an organizer, a disk
+    assert len(shown) > 25
+    assert [last for last in shown if not last.startswith(("test", "`test_", "none"))] == []
+    known = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    files = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    named = {name for last in shown for name in re.findall(r"`(test_\w+)`", last)}
+    assert [name for name in named if f"def {name}(" not in known and name not in files] == []
+
+
+def examples() -> dict[str, list[str]]:
+    """The modules with examples in their docstrings, by room."""
+    rooms: dict[str, list[str]] = {}
+    for path in sorted([*(ROOT / "bruit").rglob("*.py"), *(ROOT / "papers").rglob("*.py")]):
         if ">>>" in path.read_text():
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            failed, _ = doctest.testmod(importlib.import_module(name))
-            assert not failed, name
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            room = "papers" if parts[0] == "papers" else parts[1]
+            rooms.setdefault(room, []).append(".".join(parts))
+    return rooms
+
+
+@pytest.mark.parametrize("room", examples())
+def test_doctests_of_the_package(room: str) -> None:
+    for name in examples()[room]:
+        failed, _ = doctest.testmod(importlib.import_module(name))
+        assert not failed, name
+
+
+def test_there_are_examples_in_the_package() -> None:
+    assert sum(map(len, examples().values())) > 10
 
 
 def test_a_page_that_lies_is_caught() -> None:

@@ -1,17 +1,15 @@
-"""The command line in this process, `bruit("run", "x.toml")`, with what it says; and villages of real processes."""
+"""The command line in this process, `bruit("run", "x.toml")`, with what it says; and villages of
+real processes."""
 
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from bruit import cli
-
-sys.path.insert(0, str(Path(__file__).parent))
-from villages import Village
+from bruit.commands import cli
+from tests.e2e.villages import Village
 
 MEAN = """\
 graph = "ring:6"
@@ -79,7 +77,9 @@ def saved(bruit, mean) -> Path:
 
 @pytest.fixture
 def village(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # from any folder, installed or not
+    monkeypatch.setenv(
+        "PYTHONPATH", str(Path(__file__).parents[2])
+    )  # from any folder, installed or not
     made = []
 
     def make(*words, **options):
@@ -88,8 +88,4 @@ def village(tmp_path, monkeypatch):
 
     yield make
     for one in made:
-        for process in one.processes.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-                process.wait()
+        one.end()

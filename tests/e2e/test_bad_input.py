@@ -1,4 +1,5 @@
-"""Every bad input: one clear sentence on standard error, exit code 2, no traceback, nothing left on disk."""
+"""Every bad input: one clear sentence on standard error, exit code 2, no traceback, nothing left on
+disk."""
 
 import errno
 import hashlib
@@ -11,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from left_behind import listed
 
 import bruit as br
-from bruit.result import _digest
+from bruit.runs.result import _digest
+from tests.e2e.left_behind import listed
 
 
 def refused(said, *words: str) -> str:
@@ -38,15 +39,18 @@ def change(path: Path, old: str, new: str) -> None:
 # graphs
 
 
-@pytest.mark.parametrize(("graph", "words"), [
-    ("path:1", ["has 1 peer", "at least two"]),
-    ("sbm:3+3,p_in=1,p_out=0,connected=false", ["2 parts that never meet"]),
-    ("ring:6,plus=0", ["bipartite", "plus=1"]),
-    ("tors:4x4", ["unknown graph family 'tors'", "'torus'"]),
-    ("ring:six", ["whole number", "'six'"]),
-    ("ring:6,pluss=1", ["unknown key 'pluss'", "plus"]),
-    ("file:nowhere.txt", ["there is no file nowhere.txt: looked in the working directory"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        ("path:1", ["has 1 peer", "at least two"]),
+        ("sbm:3+3,p_in=1,p_out=0,connected=false", ["2 parts that never meet"]),
+        ("ring:6,plus=0", ["bipartite", "plus=1"]),
+        ("tors:4x4", ["unknown graph family 'tors'", "'torus'"]),
+        ("ring:six", ["whole number", "'six'"]),
+        ("ring:6,pluss=1", ["unknown key 'pluss'", "plus"]),
+        ("file:nowhere.txt", ["there is no file nowhere.txt: looked in the working directory"]),
+    ],
+)
 def test_graphs_on_which_a_run_means_nothing(bruit, mean, tmp_path, graph, words):
     change(mean, '"ring:6"', f'"{graph}"')
     before = listed(tmp_path)
@@ -54,8 +58,14 @@ def test_graphs_on_which_a_run_means_nothing(bruit, mean, tmp_path, graph, words
     assert listed(tmp_path) == before
 
 
-@pytest.mark.parametrize(("graph", "word"), [("path:1", "at least two"), ("tors:9", "did you mean 'torus'"),
-                                             ("sbm:3+3,p_in=1,p_out=0,connected=false", "never meet")])
+@pytest.mark.parametrize(
+    ("graph", "word"),
+    [
+        ("path:1", "at least two"),
+        ("tors:9", "did you mean 'torus'"),
+        ("sbm:3+3,p_in=1,p_out=0,connected=false", "never meet"),
+    ],
+)
 def test_epsilon_refuses_the_same_graphs(bruit, graph, word):
     refused(bruit("epsilon", "--graph", graph, "--steps", 3, "--sigma", 1), word)
 
@@ -73,19 +83,24 @@ def test_self_loops_are_dropped_with_a_warning(bruit, mean, tmp_path):
         assert bruit("run", mean).code == 0
 
 
-@pytest.mark.parametrize(("content", "words"), [("0 1 2 3\n", ["line 1", "expected two ids"]), ("", ["no edge"])])
+@pytest.mark.parametrize(
+    ("content", "words"), [("0 1 2 3\n", ["line 1", "expected two ids"]), ("", ["no edge"])]
+)
 def test_broken_edge_lists(bruit, mean, tmp_path, content, words):
     (tmp_path / "edges.txt").write_text(content)
     change(mean, '"ring:6"', '"file:edges.txt"')
     refused(bruit("run", mean), *words)
 
 
-@pytest.mark.parametrize(("matrix", "word"), [
-    ([[1.2, -0.2], [-0.2, 1.2]], "negative weight -0.2 at (0, 1)"),
-    ([[0.5, 0.4], [0.4, 0.5]], "row 0 sums to 0.9"),
-    ([[0.5, 0.5], [0.4, 0.6]], "not symmetric"),
-    ([[np.nan, 1], [1, 0]], "every weight must be a number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("matrix", "word"),
+    [
+        ([[1.2, -0.2], [-0.2, 1.2]], "negative weight -0.2 at (0, 1)"),
+        ([[0.5, 0.4], [0.4, 0.5]], "row 0 sums to 0.9"),
+        ([[0.5, 0.5], [0.4, 0.6]], "not symmetric"),
+        ([[np.nan, 1], [1, 0]], "every weight must be a number"),
+    ],
+)
 def test_weights_that_are_no_mixing_weights(matrix, word):
     with pytest.raises(br.ConfigError, match=re.escape(word)):
         br.graphs.from_matrix(matrix)
@@ -96,7 +111,9 @@ def test_weights_that_are_no_mixing_weights(matrix, word):
 
 def with_data(mean: Path, rows: str, split: str = "iid", peers: int = 6) -> None:
     (mean.parent / "data.csv").write_text(rows)
-    change(mean, 'kind = "mean"\ndim = 2', f'kind = "logistic"\ndata = "data.csv"\nsplit = "{split}"')
+    change(
+        mean, 'kind = "mean"\ndim = 2', f'kind = "logistic"\ndata = "data.csv"\nsplit = "{split}"'
+    )
     change(mean, '"averaging"', '"gossip-sgd"')
     change(mean, "ring:6", f"ring:{peers}")
 
@@ -109,14 +126,17 @@ def test_good_data_of_the_same_shape_runs(bruit, mean):
     assert bruit("run", mean, "--quiet").code == 0
 
 
-@pytest.mark.parametrize(("rows", "words"), [
-    ("a,b,label\n" + GOOD.replace("\n", "\nnan,1,0\n", 1), ["line 3", "'a'", "no value"]),
-    ("a,b,label\n" + GOOD.replace("\n", "\n1,0\n", 1), ["line 3 has 2 cells"]),
-    ("a,b,label\n" + "".join(f"{k},{k % 3},1\n" for k in range(40)), ["one value only"]),
-    ("a,b,label\n1,2,0\n2,1,1\n3,3,0\n", ["holds out 0 of 3 records"]),
-    ("a,b,mark\n" + GOOD, ["label"]),
-    ("", ["data.csv"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("a,b,label\n" + GOOD.replace("\n", "\nnan,1,0\n", 1), ["line 3", "'a'", "no value"]),
+        ("a,b,label\n" + GOOD.replace("\n", "\n1,0\n", 1), ["line 3 has 2 cells"]),
+        ("a,b,label\n" + "".join(f"{k},{k % 3},1\n" for k in range(40)), ["one value only"]),
+        ("a,b,label\n1,2,0\n2,1,1\n3,3,0\n", ["holds out 0 of 3 records"]),
+        ("a,b,mark\n" + GOOD, ["label"]),
+        ("", ["data.csv"]),
+    ],
+)
 def test_broken_data(bruit, mean, tmp_path, rows, words):
     with_data(mean, rows)
     before = listed(tmp_path)
@@ -155,7 +175,14 @@ def test_fewer_peers_than_owners(bruit, mean, tmp_path):
     with_data(mean, "a,owner,label\n" + GOOD, split="owner", peers=2)
     change(mean, 'split = "owner"', 'split = "owner"\ntest = 0.0\nstandardize = "none"')
     before = listed(tmp_path)
-    refused(bruit("run", mean), "mean.toml:7: ", "2 peers", "3 owners", "ask for 3 peers", "split='owner:2'")
+    refused(
+        bruit("run", mean),
+        "mean.toml:7: ",
+        "2 peers",
+        "3 owners",
+        "ask for 3 peers",
+        "split='owner:2'",
+    )
     assert listed(tmp_path) == before
     change(mean, 'split = "owner"', 'split = "owner:2"')
     done = bruit("run", mean)
@@ -172,20 +199,31 @@ def test_ids_and_holes(bruit, mean, tmp_path):
     change(mean, 'drop = ["name"]', 'drop = ["name"]\nholes = "drop"')
     done = bruit("run", mean, "--out", "chosen.run")
     assert done.code == 0
-    for words in ("40 records: ", "left out: 1 record with holes (1 in 'a')", "1 column not used: name"):
+    for words in (
+        "40 records: ",
+        "left out: 1 record with holes (1 in 'a')",
+        "1 column not used: name",
+    ):
         assert words in done.out
         assert words in bruit("show", "chosen.run").out
     told = json.loads(bruit("run", mean, "--json").out)["data"]
     assert (told["records"], told["with_holes"], told["columns_not_used"]) == (40, 1, ["name"])
 
 
-@pytest.mark.parametrize(("lines", "words"), [
-    ('columns = ["aa"]', ["no column 'aa', which columns names", "a"]),
-    ("fill = [0]", ["task.fill = [0]", 'a number, "public", or a table']),
-    ('fill = { a = "x" }', ["fill puts the text 'x' into 'a'"]),
-    ('holes = "keep"', ["task.holes = 'keep'", "'refuse' or 'drop'"]),
-    ("own_test = 0.5", ["task.own_test is of personal or boosted tasks"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('columns = ["aa"]', ["no column 'aa', which columns names", "a"]),
+        ("fill = [0]", ["task.fill = [0]", 'a number, "public", or a table']),
+        ('fill = { a = "x" }', ["fill puts the text 'x' into 'a'"]),
+        ('holes = "keep"', ["task.holes = 'keep'", "'refuse' or 'drop'"]),
+        ("predictors = 5", ["task.predictors is of boosted tasks"]),
+        (
+            'columns_file = "none.toml"',
+            ["there is no columns file none.toml", "bruit columns init"],
+        ),
+    ],
+)
 def test_choices_that_mean_nothing_for_this_file(bruit, mean, lines, words):
     with_data(mean, "a,b,label\n" + GOOD)
     change(mean, 'split = "iid"', lines)
@@ -218,52 +256,96 @@ class Trap:
 # numbers
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    ("sigma = 1.5", "sigma = 0.0", ["mean.toml:13: privacy.sigma = 0.0", "greater than 0"]),
-    ("sigma = 1.5", "sigma = -1", ["mean.toml:13: privacy.sigma = -1", "greater than 0"]),
-    ("sigma = 1.5", "sigma = nan", ["mean.toml:13: privacy.sigma = nan", "finite"]),
-    ("sigma = 1.5", "sigma = inf", ["mean.toml:13: privacy.sigma = inf", "finite"]),
-    ("sigma = 1.5", "epsilon = 0", ["mean.toml:13: privacy.epsilon = 0", "greater than 0"]),
-    ("sigma = 1.5", "epsilon = -2.0", ["mean.toml:13: privacy.epsilon = -2.0", "greater than 0"]),
-    ("sigma = 1.5", "epsilon = 1.0\ndelta = 0", ["mean.toml:14: privacy.delta = 0", "greater than 0"]),
-    ("sigma = 1.5", "epsilon = 1.0\ndelta = 1.5", ["mean.toml:14: privacy.delta = 1.5", "less than 1"]),
-    ("sigma = 1.5", "clip = 1.0", ["mean.toml:12: ", "privacy.sigma or privacy.epsilon", "none of them"]),
-    ("sigma = 1.5", "sigma = 1.5\nepsilon = 3.0", ["mean.toml:12: ", "exactly once"]),
-    ("sigma = 1.5", 'mechanism = "laplace"\nsigma = 1.0', ["privacy.scale or privacy.epsilon", "privacy.sigma"]),
-    ("sigma = 1.5", 'mechanism = "laplac"\nscale = 1.0', ["'laplac'", "did you mean 'laplace'?"]),
-    ("steps = 4", "steps = 0", ["mean.toml:2: ", "nobody would say anything"]),
-    ("steps = 4", "steps = -3", ["mean.toml:2: steps = -3", "greater than or equal to 0"]),
-    ("steps = 4", "steps = 4.5", ["mean.toml:2: steps = 4.5", "integer"]),
-    ("steps = 4", 'steps = "4"', ["mean.toml:2: steps = '4'", "integer"]),
-    ("steps = 4", "steps = true", ["mean.toml:2: steps = True", "integer"]),
-    ("steps = 4", "watch = [1, 9]\nsteps = 4", ["mean.toml:2: ", "peer 9", "0..5"]),
-    ("steps = 4", "watch = [1, 0.5]\nsteps = 4", ["mean.toml:2: watch.1 = 0.5", "integer"]),
-    ("steps = 4\n", "", ["mean.toml:9: ", "how many steps"]),
-    ("seed = 3", "seed = -3", ["mean.toml:3: seed = -3"]),
-])  # fmt: skip
-def test_impossible_numbers_are_named_with_their_line(bruit, mean, tmp_path, monkeypatch, old, new, words):
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("sigma = 1.5", "sigma = 0.0", ["mean.toml:13: privacy.sigma = 0.0", "greater than 0"]),
+        ("sigma = 1.5", "sigma = -1", ["mean.toml:13: privacy.sigma = -1", "greater than 0"]),
+        ("sigma = 1.5", "sigma = nan", ["mean.toml:13: privacy.sigma = nan", "finite"]),
+        ("sigma = 1.5", "sigma = inf", ["mean.toml:13: privacy.sigma = inf", "finite"]),
+        ("sigma = 1.5", "epsilon = 0", ["mean.toml:13: privacy.epsilon = 0", "greater than 0"]),
+        (
+            "sigma = 1.5",
+            "epsilon = -2.0",
+            ["mean.toml:13: privacy.epsilon = -2.0", "greater than 0"],
+        ),
+        (
+            "sigma = 1.5",
+            "epsilon = 1.0\ndelta = 0",
+            ["mean.toml:14: privacy.delta = 0", "greater than 0"],
+        ),
+        (
+            "sigma = 1.5",
+            "epsilon = 1.0\ndelta = 1.5",
+            ["mean.toml:14: privacy.delta = 1.5", "less than 1"],
+        ),
+        (
+            "sigma = 1.5",
+            "clip = 1.0",
+            ["mean.toml:12: ", "privacy.sigma or privacy.epsilon", "none of them"],
+        ),
+        ("sigma = 1.5", "sigma = 1.5\nepsilon = 3.0", ["mean.toml:12: ", "exactly once"]),
+        (
+            "sigma = 1.5",
+            'mechanism = "laplace"\nsigma = 1.0',
+            ["privacy.scale or privacy.epsilon", "privacy.sigma"],
+        ),
+        (
+            "sigma = 1.5",
+            'mechanism = "laplac"\nscale = 1.0',
+            ["'laplac'", "did you mean 'laplace'?"],
+        ),
+        ("steps = 4", "steps = 0", ["mean.toml:2: ", "nobody would say anything"]),
+        ("steps = 4", "steps = -3", ["mean.toml:2: steps = -3", "greater than or equal to 0"]),
+        ("steps = 4", "steps = 4.5", ["mean.toml:2: steps = 4.5", "integer"]),
+        ("steps = 4", 'steps = "4"', ["mean.toml:2: steps = '4'", "integer"]),
+        ("steps = 4", "steps = true", ["mean.toml:2: steps = True", "integer"]),
+        ("steps = 4", "watch = [1, 9]\nsteps = 4", ["mean.toml:2: ", "peer 9", "0..5"]),
+        ("steps = 4", "watch = [1, 0.5]\nsteps = 4", ["mean.toml:2: watch.1 = 0.5", "integer"]),
+        ("steps = 4\n", "", ["mean.toml:9: ", "how many steps"]),
+        ("seed = 3", "seed = -3", ["mean.toml:3: seed = -3"]),
+    ],
+)
+def test_impossible_numbers_are_named_with_their_line(
+    bruit, mean, tmp_path, monkeypatch, old, new, words
+):
     change(mean, old, new)
     before = listed(tmp_path)
     refused(bruit("run", "mean.toml"), *words)
     assert listed(tmp_path) == before
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    ("seed = 3", "sede = 3", ["mean.toml:3: unknown key 'sede'", "did you mean 'seed'?"]),
-    ("dim = 2", "dimm = 2", ["mean.toml:7: unknown key 'task.dimm'", "did you mean 'dim'?"]),
-    ("sigma = 1.5", "sigmaa = 1.5", ["mean.toml:13: unknown key 'privacy.sigmaa'", "did you mean 'sigma'?"]),
-    ('kind = "mean"', 'kind = "maen"', ["mean.toml:6: task.kind = 'maen'", "did you mean 'mean'?"]),
-    ('kind = "mean"\n', "", ["mean.toml:5: 'task.kind' is missing"]),
-    ('"averaging"', '"averagin"', ["mean.toml:10: ", "did you mean 'averaging'?"]),
-    ('"averaging"', '"gossip-sgd"\nrat = 0.1', ["mean.toml:11: ", "no parameter 'rat'", "did you mean 'rate'?"]),
-    ('"averaging"', '"gossip-sgd"\nrate = "fast"', ["mean.toml:11: ", "rate = 'fast'"]),
-    ('"averaging"', '"gossip-sgd"\nrate = 0.1\nmixing = 0', ["mean.toml:12: ", "mixing = 0"]),
-    ('"averaging"', '"muffliato"\nspread = "x"', ["mean.toml:11: ", "spread = 'x'"]),
-    ('"averaging"', '"muffliato"\nspraed = 1.0', ["mean.toml:11: ", "no parameter 'spraed'"]),
-    ('"averaging"', '"butterfly-muffliato"', ["butterfly:64", "ring:6"]),
-    ("[task]", "[tsk]", ["mean.toml:5: unknown key 'tsk'", "did you mean 'task'?"]),
-    ("steps = 4", "steps = = 4", ["not valid TOML", "line 2"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("seed = 3", "sede = 3", ["mean.toml:3: unknown key 'sede'", "did you mean 'seed'?"]),
+        ("dim = 2", "dimm = 2", ["mean.toml:7: unknown key 'task.dimm'", "did you mean 'dim'?"]),
+        (
+            "sigma = 1.5",
+            "sigmaa = 1.5",
+            ["mean.toml:13: unknown key 'privacy.sigmaa'", "did you mean 'sigma'?"],
+        ),
+        (
+            'kind = "mean"',
+            'kind = "maen"',
+            ["mean.toml:6: task.kind = 'maen'", "did you mean 'mean'?"],
+        ),
+        ('kind = "mean"\n', "", ["mean.toml:5: 'task.kind' is missing"]),
+        ('"averaging"', '"averagin"', ["mean.toml:10: ", "did you mean 'averaging'?"]),
+        (
+            '"averaging"',
+            '"gossip-sgd"\nrat = 0.1',
+            ["mean.toml:11: ", "no parameter 'rat'", "did you mean 'rate'?"],
+        ),
+        ('"averaging"', '"gossip-sgd"\nrate = "fast"', ["mean.toml:11: ", "rate = 'fast'"]),
+        ('"averaging"', '"gossip-sgd"\nrate = 0.1\nmixing = 0', ["mean.toml:12: ", "mixing = 0"]),
+        ('"averaging"', '"muffliato"\nspread = "x"', ["mean.toml:11: ", "spread = 'x'"]),
+        ('"averaging"', '"muffliato"\nspraed = 1.0', ["mean.toml:11: ", "no parameter 'spraed'"]),
+        ('"averaging"', '"butterfly-muffliato"', ["butterfly:64", "ring:6"]),
+        ("[task]", "[tsk]", ["mean.toml:5: unknown key 'tsk'", "did you mean 'task'?"]),
+        ("steps = 4", "steps = = 4", ["not valid TOML", "line 2"]),
+    ],
+)
 def test_unknown_names_are_named_with_their_line_and_the_nearest(bruit, mean, old, new, words):
     change(mean, old, new)
     said = bruit("run", "mean.toml")
@@ -273,18 +355,30 @@ def test_unknown_names_are_named_with_their_line_and_the_nearest(bruit, mean, ol
         assert word in said.err, said.err
 
 
-@pytest.mark.parametrize(("words", "found"), [
-    (["--steps", 0], "at least one step"), (["--sigma", 0], "adds no noise"), (["--sigma", -1], "adds no noise"),
-    (["--sigma", "nan"], "adds no noise"), (["--sigma", "inf"], "finite"), (["--sensitivity", 0], "positive"),
-    (["--delta", -1], "delta must"), (["--delta", 1], "delta must"),
-    (["--of", 6, "--seen-by", 0], "there is no peer 6"),
-    (["--of", -1, "--seen-by", 0], "there is no peer -1"), (["--of", 0, "--seen-by", 9], "there is no peer 9"),
-    (["--of", 2, "--seen-by", "1,2"], "nobody has secrets from oneself"), (["--seen-by", "some"], "'everybody'"),
-    (["--algorithm", "averging"], "did you mean 'averaging'?"), (["--set", "rate"], "key=value"),
-    (["--set", "algorithm.rate=1"], "no parameter 'rate'"), (["--set", "rate=1"], "--set algorithm.rate"),
-    (["--matrix", "no/where.npy"], "there is no folder no"),
-    (["--algorithm", "renoised", "--published"], "no published formula"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--steps", 0], "at least one step"),
+        (["--sigma", 0], "adds no noise"),
+        (["--sigma", -1], "adds no noise"),
+        (["--sigma", "nan"], "adds no noise"),
+        (["--sigma", "inf"], "finite"),
+        (["--sensitivity", 0], "positive"),
+        (["--delta", -1], "delta must"),
+        (["--delta", 1], "delta must"),
+        (["--of", 6, "--seen-by", 0], "there is no peer 6"),
+        (["--of", -1, "--seen-by", 0], "there is no peer -1"),
+        (["--of", 0, "--seen-by", 9], "there is no peer 9"),
+        (["--of", 2, "--seen-by", "1,2"], "nobody has secrets from oneself"),
+        (["--seen-by", "some"], "'everybody'"),
+        (["--algorithm", "averging"], "did you mean 'averaging'?"),
+        (["--set", "rate"], "key=value"),
+        (["--set", "algorithm.rate=1"], "no parameter 'rate'"),
+        (["--set", "rate=1"], "--set algorithm.rate"),
+        (["--matrix", "no/where.npy"], "there is no folder no"),
+        (["--algorithm", "renoised", "--published"], "no published formula"),
+    ],
+)
 def test_impossible_questions(bruit, tmp_path, words, found):
     refused(bruit("epsilon", "--graph", "ring:6", "--steps", 3, "--sigma", 1, *words), found)
     assert listed(tmp_path) == set()
@@ -301,7 +395,9 @@ def test_a_question_needs_exactly_one_subject(bruit, saved):
 
 def test_missing_experiments_and_bad_sweeps(bruit, mean):
     refused(bruit("run", "breast-cancr"), "did you mean the bundled 'breast-cancer'?")
-    refused(bruit("run", "nowhere.toml"), "there is no experiment file nowhere.toml", "breast-cancer")
+    refused(
+        bruit("run", "nowhere.toml"), "there is no experiment file nowhere.toml", "breast-cancer"
+    )
     refused(bruit("run", mean, "--seed", -1), "seed = -1")
     refused(bruit("run", mean, "--engine", "event"), "did you mean 'events'?")
     refused(bruit("sweep", mean, "--vary", "sigma"), "key=value,value")
@@ -346,7 +442,10 @@ def test_a_file_where_a_folder_should_be(bruit, mean, tmp_path):
     refused(bruit("run", mean, "--out", "file", "--force"), "not a run folder")
     refused(bruit("sweep", mean, "--out", "file/x.csv"), "cannot write file/x.csv")
     refused(bruit("init", "file/x.toml"), "cannot write file/x.toml")
-    refused(bruit("epsilon", "--graph", "ring:4", "--steps", 1, "--sigma", 1, "--matrix", "file/m.npy"), "cannot write")
+    refused(
+        bruit("epsilon", "--graph", "ring:4", "--steps", 1, "--sigma", 1, "--matrix", "file/m.npy"),
+        "cannot write",
+    )
     refused(bruit("run", "x" * 5000))
     assert listed(tmp_path) == before
 
@@ -363,8 +462,14 @@ def test_a_full_disk_leaves_nothing_behind(bruit, mean, tmp_path, monkeypatch, c
     assert listed(tmp_path) == before
 
 
-@pytest.mark.parametrize("words", [("init", "x.toml"), ("sweep", "mean.toml", "--out", "x.csv"),
-                                   ("epsilon", "--graph", "ring:4", "--steps", 1, "--sigma", 1, "--matrix", "x.npy")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("init", "x.toml"),
+        ("sweep", "mean.toml", "--out", "x.csv"),
+        ("epsilon", "--graph", "ring:4", "--steps", 1, "--sigma", 1, "--matrix", "x.npy"),
+    ],
+)
 def test_a_full_disk_leaves_no_half_file(bruit, mean, tmp_path, monkeypatch, words):
     before = listed(tmp_path)
     monkeypatch.setattr("os.fsync", full)
@@ -405,11 +510,15 @@ def test_folders_that_are_no_runs(bruit, tmp_path, command):
     refused(bruit(command, "empty"), "not a run of bruit")
     (tmp_path / "empty" / "manifest.json").write_text('{"format": "bruit-run", "version": 99}')
     refused(bruit(command, "empty"), "version 99")
-    (tmp_path / "empty" / "manifest.json").write_text('{"format": "bruit-run", "version": 1, "sha256": []}')
+    (tmp_path / "empty" / "manifest.json").write_text(
+        '{"format": "bruit-run", "version": 1, "sha256": []}'
+    )
     refused(bruit(command, "empty"), "manifest.json is not the file that was written")
 
 
-@pytest.mark.parametrize("name", ["trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml"])
+@pytest.mark.parametrize(
+    "name", ["trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml"]
+)
 def test_changed_truncated_and_missing_parts(bruit, saved, name):
     part = saved / name
     content = part.read_bytes()

@@ -10,11 +10,21 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit import terminal
+from bruit.commands import terminal
 from bruit.errors import ConformanceError
 
 COMMANDS = ("run", "sweep", "replay", "epsilon", "graph", "list", "show", "init")
-QUESTION = ("epsilon", "--graph", "torus:16x16", "--algorithm", "averaging", "--steps", 20, "--sigma", 1)
+QUESTION = (
+    "epsilon",
+    "--graph",
+    "torus:16x16",
+    "--algorithm",
+    "averaging",
+    "--steps",
+    20,
+    "--sigma",
+    1,
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -43,11 +53,20 @@ def test_run_writes_a_whole_folder_and_tells_what_to_do_next(bruit, mean):
     assert said.code == 0
     assert said.err == ""
     assert f"bruit epsilon {folder}" in said.out
-    names = {"manifest.json", "trace.npz", "ledger.npz", "metrics.json", "estimates.npz", "experiment.toml",
-             "model.json"}
+    names = {
+        "manifest.json",
+        "trace.npz",
+        "ledger.npz",
+        "metrics.json",
+        "estimates.npz",
+        "experiment.toml",
+        "model.json",
+    }
     assert {path.name for path in folder.iterdir()} == names
     assert {path.name for path in Path("runs").iterdir()} == {folder.name}
-    advice = next(line for line in said.out.splitlines() if line.strip().startswith("bruit epsilon")).split()
+    advice = next(
+        line for line in said.out.splitlines() if line.strip().startswith("bruit epsilon")
+    ).split()
     assert bruit(*advice[1:]).code == 0
 
 
@@ -75,8 +94,15 @@ def test_json_of_a_run_without_privacy_says_infinite_in_words(bruit, mean):
     assert math.isinf(float(found["privacy"]["local"]["epsilon"]))
 
 
-@pytest.mark.parametrize("words", [("list", "algorithms"), ("list", "graphs"), ("graph", "grid:3x4"),
-                                   ("epsilon", "--graph", "ring:6", "--steps", 3, "--sigma", 1)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "algorithms"),
+        ("list", "graphs"),
+        ("graph", "grid:3x4"),
+        ("epsilon", "--graph", "ring:6", "--steps", 3, "--sigma", 1),
+    ],
+)
 def test_piped_text_has_no_color_codes(bruit, words):
     said = bruit(*words)
     assert said.code == 0
@@ -91,14 +117,19 @@ def test_piped_tables_are_not_cut(bruit, mean):
 
 def test_show_tells_the_same_story(bruit, saved):
     shown = bruit("show", saved, "--json").json
-    assert shown["privacy"]["worst"]["epsilon"] == pytest.approx(float(br.load(saved).summary().epsilons[0]))
+    assert shown["privacy"]["worst"]["epsilon"] == pytest.approx(
+        float(br.load(saved).summary().epsilons[0])
+    )
     text = bruit("show", saved, "--quiet")
     assert "6 peers, ring:6, averaging for 4 rounds" in text.out
     assert "delta = 1e-06, user level" in text.out
 
 
 def test_show_for_another_delta(bruit, saved):
-    one, other = bruit("show", saved, "--json").json, bruit("show", saved, "--delta", 1e-3, "--json").json
+    one, other = (
+        bruit("show", saved, "--json").json,
+        bruit("show", saved, "--delta", 1e-3, "--json").json,
+    )
     assert other["privacy"]["delta"] == 1e-3
     assert other["privacy"]["worst"]["epsilon"] < one["privacy"]["worst"]["epsilon"]
 
@@ -130,7 +161,9 @@ def test_epsilon_without_any_data(bruit):
 
 def test_epsilon_matrix_is_m_of_u_in_the_view_of_v(bruit):
     # star(6), v = 1, T = 3 (gossip:MUF-2): leaves see each other at 0.25 and the hub at 1.
-    said = bruit("epsilon", "--graph", "star:6", "--steps", 3, "--sigma", 1, "--matrix", "out.npy", "--json")
+    said = bruit(
+        "epsilon", "--graph", "star:6", "--steps", 3, "--sigma", 1, "--matrix", "out.npy", "--json"
+    )
     assert said.code == 0
     m = np.load("out.npy", allow_pickle=False)
     assert m.dtype == np.float64
@@ -141,8 +174,22 @@ def test_epsilon_matrix_is_m_of_u_in_the_view_of_v(bruit):
 
 
 def test_epsilon_published_is_labelled(bruit):
-    # path(3), v = 0, T = 2 (gossip:MUF-1, MUF-2): the printed formula says 1/3 where the truth is 1.
-    words = ("epsilon", "--graph", "path:3", "--steps", 2, "--sigma", 1, "--of", 2, "--seen-by", 0, "--json")
+    # path(3), v = 0, T = 2 (gossip:MUF-1, MUF-2): the printed formula says 1/3 where the truth is
+    # 1.
+    words = (
+        "epsilon",
+        "--graph",
+        "path:3",
+        "--steps",
+        2,
+        "--sigma",
+        1,
+        "--of",
+        2,
+        "--seen-by",
+        0,
+        "--json",
+    )
     assert bruit(*words).json["loss"] == pytest.approx(1)
     published = bruit(*words, "--published").json
     assert published["status"] == "published"
@@ -152,8 +199,22 @@ def test_epsilon_published_is_labelled(bruit):
 
 @pytest.mark.parametrize("preset", ["muffliato", "randomized-muffliato"])
 def test_a_preset_chooses_its_horizon(bruit, preset):
-    said = bruit("epsilon", "--graph", "ring:6", "--algorithm", preset, "--sigma", 1, "--of", 3, "--seen-by", 0,
-                 "--set", "algorithm.spread=0.5", "--json")
+    said = bruit(
+        "epsilon",
+        "--graph",
+        "ring:6",
+        "--algorithm",
+        preset,
+        "--sigma",
+        1,
+        "--of",
+        3,
+        "--seen-by",
+        0,
+        "--set",
+        "algorithm.spread=0.5",
+        "--json",
+    )
     assert said.code == 0
     assert 0 <= said.json["loss"] <= 1
 
@@ -182,7 +243,9 @@ timeout = 0.5
 """
 
 
-@pytest.mark.parametrize("algorithm", ["averaging", "pair-averaging", "gossip-sgd", "walk-sgd", "renoised"])
+@pytest.mark.parametrize(
+    "algorithm", ["averaging", "pair-averaging", "gossip-sgd", "walk-sgd", "renoised"]
+)
 def test_replay_of_a_run_with_latency_loss_and_churn(bruit, mean, algorithm):
     mean.write_text(mean.read_text().replace('"averaging"', f'"{algorithm}"') + FAULTY)
     ran = bruit("run", mean, "--out", "faulty.run", "--json")
@@ -201,22 +264,40 @@ def test_the_engine_of_the_command_line_wins(bruit, mean):
 
 
 def test_sweep_runs_a_grid_and_writes_csv(bruit, mean):
-    said = bruit("sweep", mean, "--vary", "privacy.sigma=1,2", "--vary", "steps=2,4", "--seeds", 2, "--out", "s.csv",
-                 "--json")
+    said = bruit(
+        "sweep",
+        mean,
+        "--vary",
+        "privacy.sigma=1,2",
+        "--vary",
+        "steps=2,4",
+        "--seeds",
+        2,
+        "--out",
+        "s.csv",
+        "--json",
+    )
     rows = said.json
     assert said.code == 0
     assert [(row["privacy.sigma"], row["steps"], row["seed"]) for row in rows] == [
-        (sigma, steps, seed) for sigma in (1, 2) for steps in (2, 4) for seed in (3, 4)]
+        (sigma, steps, seed) for sigma in (1, 2) for steps in (2, 4) for seed in (3, 4)
+    ]
     with open("s.csv", newline="") as stream:
         written = list(csv.DictReader(stream))
-    assert [float(row["epsilon_local"]) for row in written] == pytest.approx([row["epsilon_local"] for row in rows])
+    assert [float(row["epsilon_local"]) for row in written] == pytest.approx(
+        [row["epsilon_local"] for row in rows]
+    )
     assert all(row["status"] == "proven" and row["delta"] == "1e-06" for row in written)
     local = {row["privacy.sigma"]: row["epsilon_local"] for row in rows}
     assert local[2] < local[1]
 
 
 def test_a_sweep_over_tasks_with_different_metrics(bruit, mean):
-    text = mean.read_text().replace("dim = 2", 'data = "breast_cancer"').replace("averaging", "gossip-sgd")
+    text = (
+        mean.read_text()
+        .replace("dim = 2", 'data = "breast_cancer"')
+        .replace("averaging", "gossip-sgd")
+    )
     mean.write_text(text.replace('"mean"', '"ridge"'))
     said = bruit("sweep", mean, "--vary", "task.kind=ridge,logistic", "--out", "two.csv")
     assert said.code == 0
@@ -232,7 +313,10 @@ def test_init_then_run(bruit):
     assert said.code == 0
     assert "bruit run my.toml" in said.out
     assert bruit("run", "my.toml", "--quiet").code == 0
-    assert bruit("init", "other.toml", "--json").json == {"written": "other.toml", "template": "breast-cancer"}
+    assert bruit("init", "other.toml", "--json").json == {
+        "written": "other.toml",
+        "template": "breast-cancer",
+    }
 
 
 def test_graph_facts(bruit):
@@ -244,7 +328,9 @@ def test_graph_facts(bruit):
     assert bruit("graph", "butterfly:8", "--json").json["period"] == 3
 
 
-@pytest.mark.parametrize("what", ["algorithms", "graphs", "data", "mechanisms", "tasks", "experiments"])
+@pytest.mark.parametrize(
+    "what", ["algorithms", "graphs", "data", "mechanisms", "tasks", "experiments"]
+)
 def test_list(bruit, what):
     found = bruit("list", what, "--json").json
     assert found
@@ -255,8 +341,14 @@ def test_list(bruit, what):
 
 def test_python_dash_m(tmp_path):
     words = [sys.executable, "-m", "bruit", *map(str, QUESTION), "--of", "5", "--seen-by", "0"]
-    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False,
-                          env={"PYTHONPATH": str(Path(br.__file__).parents[1]), "PATH": ""})
+    said = subprocess.run(
+        words,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(Path(br.__file__).parents[1]), "PATH": ""},
+    )
     assert said.returncode == 0, said.stderr
     assert said.stdout.startswith("epsilon = ")
     assert "\x1b" not in said.stdout
@@ -270,9 +362,9 @@ def test_exit_codes_of_disagreement_and_interruption(bruit, saved, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bruit.replaying.replay", disagree)
+    monkeypatch.setattr("bruit.runs.replay.replay", disagree)
     assert bruit("replay", saved) == (1, "", "disagreement: they differ\n")
-    monkeypatch.setattr("bruit.replaying.replay", interrupt)
+    monkeypatch.setattr("bruit.runs.replay.replay", interrupt)
     assert bruit("replay", saved).code == 130
 
 
@@ -286,9 +378,23 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
 
 
 def test_set_changes_the_run_and_the_folder_tells_it(bruit, mean):
-    said = bruit("run", mean, "--set", "privacy.sigma=3", "--set", "task.dim=5", "--seed", 7, "--out", "x.run")
+    said = bruit(
+        "run",
+        mean,
+        "--set",
+        "privacy.sigma=3",
+        "--set",
+        "task.dim=5",
+        "--seed",
+        7,
+        "--out",
+        "x.run",
+    )
     assert said.code == 0
-    assert "changed: privacy.sigma = 3 instead of 1.5; task.dim = 5 instead of 2; seed = 7 instead of 3" in said.out
+    assert (
+        "changed: privacy.sigma = 3 instead of 1.5; task.dim = 5 instead of 2; seed = 7 instead of 3"
+        in said.out
+    )
     kept = Path("x.run/experiment.toml")
     assert br.load("x.run").privacy.sigma == 3
     again = bruit("run", kept, "--out", "y.run", "--json")
@@ -297,7 +403,10 @@ def test_set_changes_the_run_and_the_folder_tells_it(bruit, mean):
 
 
 def test_set_refuses_what_is_no_key(bruit, mean):
-    for words, found in (("privacy.sigmma=3", "did you mean 'privacy.sigma'"), ("sigma=3", "'privacy.sigma'")):
+    for words, found in (
+        ("privacy.sigmma=3", "did you mean 'privacy.sigma'"),
+        ("sigma=3", "'privacy.sigma'"),
+    ):
         said = bruit("run", mean, "--set", words)
         assert said.code == 2
         assert found in said.err
@@ -313,7 +422,13 @@ def test_a_sweep_takes_set_too(bruit, mean):
 
 
 def test_epsilon_of_a_folder_refuses_the_options_of_a_protocol(bruit, saved):
-    for words in (("--dim", 3), ("--sensitivity", 2), ("--smoothness", 1), ("--algorithm", "renoised"), ("--seed", 4)):
+    for words in (
+        ("--dim", 3),
+        ("--sensitivity", 2),
+        ("--smoothness", 1),
+        ("--algorithm", "renoised"),
+        ("--seed", 4),
+    ):
         said = bruit("epsilon", saved, *words)
         assert said.code == 2, words
         assert "name either a run folder or a protocol" in said.err

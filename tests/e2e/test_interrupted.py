@@ -1,4 +1,5 @@
-"""Ctrl-C keeps what is done and says so; the same command goes on; nothing takes the place of anything unasked."""
+"""Ctrl-C keeps what is done and says so; the same command goes on; nothing takes the place of
+anything unasked."""
 
 import json
 import os
@@ -6,19 +7,21 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bruit as br
-from bruit import terminal
+from bruit.commands import terminal
+from tests.e2e.villages import DEADLINE, until
 
 
 @pytest.fixture
 def struck(monkeypatch):
-    """A signal in the middle of a command: after so many words about progress with this title."""
+    """A signal in the middle of a command: after so many words about progress with this title. Who
+    starts the tests in the background ignores Ctrl-C, which these tests do not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def strike(title, after, name=signal.SIGINT):
         plain, told = terminal.Ticker.__call__, []
@@ -32,7 +35,8 @@ def struck(monkeypatch):
         monkeypatch.setattr(terminal.Ticker, "__call__", call)
         return lambda: monkeypatch.setattr(terminal.Ticker, "__call__", plain)
 
-    return strike
+    yield strike
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
@@ -40,12 +44,18 @@ def test_a_run_is_kept_as_far_as_it_got(bruit, mean, struck, name):
     calm = struck("learning", 3, name)
     said = bruit("run", mean)
     assert said.code == 130
-    assert "interrupted: after 3 of 4 rounds; what was done is kept in runs/mean-seed3.run" in said.err
+    assert (
+        "interrupted: after 3 of 4 rounds; what was done is kept in runs/mean-seed3.run" in said.err
+    )
     assert f"bruit run {mean}" in said.err
     assert "interrupted after 3 of 4 rounds" in said.out
     calm()
     shown = bruit("show", "runs/mean-seed3.run", "--json").json
-    assert shown["interrupted"] == {"done": 3, "of": 4, "in_words": "interrupted after 3 of 4 rounds"}
+    assert shown["interrupted"] == {
+        "done": 3,
+        "of": 4,
+        "in_words": "interrupted after 3 of 4 rounds",
+    }
     assert shown["privacy"]["theorem"].startswith("local DP")
     asked = bruit("epsilon", "runs/mean-seed3.run", "--of", 2, "--seen-by", 0)
     assert "interrupted after 3 of 4 rounds" in asked.out
@@ -93,7 +103,10 @@ def test_interrupted_references_are_left_out_and_said(bruit, mean, monkeypatch):
         patched.setattr("bruit.tasks.mean.Mean.references", stop)
         said = bruit("run", mean)
     assert said.code == 130
-    assert "the references (alone, central) were left out; the run is kept in runs/mean-seed3.run" in said.err
+    assert (
+        "the references (alone, central) were left out; the run is kept in runs/mean-seed3.run"
+        in said.err
+    )
     assert br.load("runs/mean-seed3.run").references == {}
     assert "already" not in bruit("run", mean).out  # it was not the whole of it
 
@@ -102,7 +115,7 @@ def test_an_interruption_says_that_nothing_was_saved(bruit, saved, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bruit.replaying.replay", stop)
+    monkeypatch.setattr("bruit.runs.replay.replay", stop)
     assert bruit("replay", saved) == (130, "", "interrupted: no result was saved\n")
 
 
@@ -122,9 +135,15 @@ def test_a_sweep_goes_on_where_it_was(bruit, mean, struck, monkeypatch):
     calm = struck("sweeping", 4)
     said = bruit("sweep", mean, *SWEEP, "--out", "s.csv")
     assert said.code == 130
-    assert "4 of 6 runs are done, kept in runs/mean.sweep/rows.jsonl; s.csv is written when all are done" in said.err
+    assert (
+        "4 of 6 runs are done, kept in runs/mean.sweep/rows.jsonl; s.csv is written when all are "
+        "done" in said.err
+    )
     assert f"bruit sweep {mean} --vary privacy.sigma=1,2 --seeds 3 --out s.csv" in said.err
-    assert len([line for line in said.out.splitlines() if line.startswith("│") and "mean" not in line]) == 4
+    assert (
+        len([line for line in said.out.splitlines() if line.startswith("│") and "mean" not in line])
+        == 4
+    )
     assert not Path("s.csv").exists()
     calm()
     ran = counted(monkeypatch)
@@ -142,7 +161,7 @@ def test_a_sweep_goes_on_where_it_was(bruit, mean, struck, monkeypatch):
 
 def counted(monkeypatch):
     """The runs of sweeps from now on."""
-    import bruit.sweep as sweeps
+    import bruit.runs.sweep as sweeps
 
     ran, plain = [], sweeps._row
     monkeypatch.setattr(sweeps, "_row", lambda one: ran.append(one.key) or plain(one))
@@ -155,7 +174,10 @@ def test_only_what_is_missing_is_run_and_a_changed_file_is_another_sweep(bruit, 
     assert len(ran) == 6
     assert bruit("sweep", mean, *SWEEP, "--json").json == first
     assert len(ran) == 6
-    assert bruit("sweep", mean, "--vary", "privacy.sigma=1,2", "--seeds", 4, "--json").json[:3] == first[:3]
+    assert (
+        bruit("sweep", mean, "--vary", "privacy.sigma=1,2", "--seeds", 4, "--json").json[:3]
+        == first[:3]
+    )
     assert len(ran) == 8
     bruit("sweep", mean, *SWEEP, "--delta", 1e-5)
     assert len(ran) == 14
@@ -164,7 +186,9 @@ def test_only_what_is_missing_is_run_and_a_changed_file_is_another_sweep(bruit, 
     assert len(ran) == 20
 
 
-def test_changed_data_is_another_sweep_and_infinite_numbers_come_back(bruit, mean, monkeypatch, tmp_path):
+def test_changed_data_is_another_sweep_and_infinite_numbers_come_back(
+    bruit, mean, monkeypatch, tmp_path
+):
     data = tmp_path / "d.csv"
     rows = [f"{k},{k % 3},{k % 2}" for k in range(40)]
     data.write_text("a,b,label\n" + "\n".join(rows) + "\n")
@@ -193,7 +217,9 @@ def test_a_cut_line_is_run_again(bruit, mean, monkeypatch):
 
 
 def test_a_run_that_fails_loses_no_other(bruit, mean, monkeypatch):
-    said = bruit("sweep", mean, "--vary", "task.kind=mean,ridge", "--json")  # a ridge task needs data
+    said = bruit(
+        "sweep", mean, "--vary", "task.kind=mean,ridge", "--json"
+    )  # a ridge task needs data
     assert said.code == 1
     good, bad = said.json
     assert good["epsilon_local"] > 0
@@ -204,8 +230,10 @@ def test_a_run_that_fails_loses_no_other(bruit, mean, monkeypatch):
     assert "1 of 2 runs failed" in text.err
     assert bruit("show", "two.csv", "--html", "two.html", "--quiet").code == 0
     assert bruit("sweep", mean, "--vary", "task.kind=ridge").code == 2  # nothing is left
-    assert next(iter(bruit("sweep", mean, "--json").json[0])) == "seed"  # kept, and nothing is varied now
-    monkeypatch.setattr("bruit.result.Run.summary", lambda *_, **__: 1 / 0)
+    assert (
+        next(iter(bruit("sweep", mean, "--json").json[0])) == "seed"
+    )  # kept, and nothing is varied now
+    monkeypatch.setattr("bruit.runs.result.Run.summary", lambda *_, **__: 1 / 0)
     said = bruit("sweep", mean, "--seeds", 2, "--force")
     assert said.code == 2
     assert "ZeroDivisionError" in said.err
@@ -214,23 +242,32 @@ def test_a_run_that_fails_loses_no_other(bruit, mean, monkeypatch):
 @pytest.mark.slow
 def test_workers_are_quiet_when_a_sweep_is_interrupted(mean, tmp_path):
     """Ctrl-C reaches the whole group of processes, as in a terminal."""
-    mean.write_text(mean.read_text().replace("ring:6", "torus:16x16").replace("steps = 4", "steps = 3000"))
+    mean.write_text(
+        mean.read_text().replace("ring:6", "torus:16x16").replace("steps = 4", "steps = 3000")
+    )
     words = [sys.executable, "-m", "bruit", "sweep", str(mean), "--seeds", "40", "--jobs", "2"]
     around = {**os.environ, "PYTHONPATH": str(Path(br.__file__).parents[1])}
-    process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True, env=around)
+    process = subprocess.Popen(
+        words,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=around,
+    )
     kept = tmp_path / "runs" / "mean.sweep" / "rows.jsonl"
-    for _ in range(1200):
-        if kept.exists() and kept.read_text().count("\n") >= 2:
-            break
-        time.sleep(0.1)
+    until(lambda: kept.exists() and kept.read_text().count("\n") >= 2, "two runs are kept")
     os.killpg(process.pid, signal.SIGINT)
-    shown, complained = process.communicate(timeout=60)
+    shown, complained = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130
     done = kept.read_text().count("\n")
     assert f"interrupted: {done} of 40 runs are done" in complained
     assert "Traceback" not in complained + shown
-    assert len([line for line in shown.splitlines() if line.startswith("│") and "mean" not in line]) == done
+    assert (
+        len([line for line in shown.splitlines() if line.startswith("│") and "mean" not in line])
+        == done
+    )
     assert {json.loads(line)["seed"] for line in kept.read_text().splitlines()} <= set(range(3, 43))
 
 
@@ -241,7 +278,9 @@ def test_what_got_further_stays_when_a_run_is_interrupted_twice(bruit, mean, str
     calm = struck("learning", 1)
     said = bruit("run", mean)
     assert said.code == 130
-    assert "interrupted: after 3 of 4 rounds; what was done is kept in runs/mean-seed3.run" in said.err
+    assert (
+        "interrupted: after 3 of 4 rounds; what was done is kept in runs/mean-seed3.run" in said.err
+    )
     calm()
     assert bruit("show", "runs/mean-seed3.run", "--json").json["interrupted"]["done"] == 3
     assert bruit("run", mean).code == 0

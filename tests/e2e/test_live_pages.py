@@ -1,7 +1,8 @@
-"""The live pages in a real browser: `bruit ui` is started, used with mouse and keyboard, and ended with Ctrl-C.
+"""The live pages in a real browser: `bruit ui` is started, used with mouse and keyboard, and ended
+with Ctrl-C.
 
-Needs Playwright and a Chromium: the one on the path, or the one that BRUIT_CHROMIUM names. The report's own pages are
-tested in unit/dashboard/test_browser.py; here axe-core looks at all of them.
+Needs Playwright and a Chromium: the one on the path, or the one that BRUIT_CHROMIUM names. The
+report's own pages are tested in unit/dashboard/test_browser.py; here axe-core looks at all of them.
 """
 
 import json
@@ -16,15 +17,26 @@ from pathlib import Path
 import pytest
 
 import bruit as br
-from bruit.sites.founding import found
+from bruit.peers.founding.founding import found
 from bruit.testing import small_task
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("uvicorn", reason="the extra `ui` is not installed")
 CHROMIUM = os.environ.get("BRUIT_CHROMIUM") or shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the path"),
+]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 ROOT = Path(br.__file__).parents[1]
 HOSTILE = "<img src=x onerror=alert(1)>"
 SHORT = """graph = "torus:4x4"
@@ -42,15 +54,19 @@ sigma = 2.0
 def serve(*words):
     """`bruit ui` in a process of its own, and the address it printed."""
     path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH", "")) if part)
-    process = subprocess.Popen([sys.executable, "-m", "bruit", "ui", *map(str, words), "--port", "0"], text=True,
-                               stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bruit", "ui", *map(str, words), "--port", "0"],
+        text=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     return process, process.stdout.readline().strip()
 
 
 def end(process):
     process.send_signal(signal.SIGINT)
     try:
-        return process.wait(20)
+        return process.wait(60)
     finally:
         process.kill()
         process.stdout.close()
@@ -59,9 +75,22 @@ def end(process):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("runs")
-    run = br.run(br.Averaging(), "ring:6", small_task(6), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2, watch=[0])
+    run = br.run(
+        br.Averaging(),
+        "ring:6",
+        small_task(6),
+        privacy=br.Gaussian(clip=1.0, sigma=2.0),
+        steps=2,
+        watch=[0],
+    )
     run.save(made / f"{HOSTILE}.run")
-    torus = br.run(br.Averaging(), "torus:4x4", small_task(16), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=4)
+    torus = br.run(
+        br.Averaging(),
+        "torus:4x4",
+        small_task(16),
+        privacy=br.Gaussian(clip=1.0, sigma=2.0),
+        steps=4,
+    )
     torus.experiment = SHORT
     torus.save(made / "torus.run")
     (made / "broken.run").mkdir()
@@ -96,7 +125,10 @@ def visit(browser, address, path="", **options):
 def listen(page, address):
     page.on("console", lambda message: page.heard.append(message.text))
     page.on("pageerror", lambda error: page.heard.append(str(error)))
-    page.on("request", lambda one: None if one.url.startswith((address, "blob:")) else page.heard.append(one.url))
+    page.on(
+        "request",
+        lambda one: None if one.url.startswith((address, "blob:")) else page.heard.append(one.url),
+    )
 
 
 def until(page, condition, seconds=60):
@@ -109,12 +141,17 @@ def until(page, condition, seconds=60):
 
 def ready(page):
     """The form is filled, or the first answer is drawn."""
-    until(page, """() => document.body.dataset.answered || document.getElementById("experiment")?.value?.length > 9 ||
-          document.body.dataset.shown || document.getElementById("connected")?.textContent""")
+    until(
+        page,
+        """() => document.body.dataset.answered || document.getElementById("experiment")?.value?.length > 9 ||
+          document.body.dataset.shown || document.getElementById("connected")?.textContent""",
+    )
 
 
 def violations(page):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
     found = axe.Axe().run(page).response
     assert len(found["passes"]) > 10  # it did look
     return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]
@@ -122,9 +159,18 @@ def violations(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
-@pytest.mark.parametrize("path", ["", "what-if", "what-if?family=butterfly&peers=16&steps=4", "runs/torus", "nowhere"])
+@pytest.mark.parametrize(
+    "path", ["", "what-if", "what-if?family=butterfly&peers=16&steps=4", "runs/torus", "nowhere"]
+)
 def test_pages_are_quiet_fit_and_can_be_read_by_everybody(browser, address, path, width, scheme):
-    page = visit(browser, address, path, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
+    page = visit(
+        browser,
+        address,
+        path,
+        color_scheme=scheme,
+        viewport={"width": width, "height": 800},
+        bypass_csp=True,
+    )
     if path == "nowhere":
         assert "There is no page /nowhere here" in page.inner_text("main")
         assert [text for text in page.heard if "404" not in text] == []
@@ -161,7 +207,11 @@ def test_an_empty_folder_says_what_bruit_is_and_what_to_try(browser, tmp_path):
     try:
         page = visit(browser, address)
         ready(page)
-        until(page, "() => document.getElementById('no-runs').textContent.includes('no run in this folder')")
+        until(
+            page,
+            "() => document.getElementById('no-runs').textContent.includes('no run in this "
+            "folder')",
+        )
         assert "trust nobody with their data" in page.inner_text("#welcome")
         assert page.input_value("#example") == "breast-cancer"
         assert page.locator("#welcome a[href='/what-if']").count() == 1
@@ -216,17 +266,25 @@ def test_a_saved_run_shows_any_peers_view(browser, address, folder):
     assert page.inner_text("#leaks tr:first-child td") == f"{max(seen[1:]):.3g}"
     page.fill("#watcher", "5")
     page.press("#watcher", "Enter")
-    until(page, "() => document.getElementById('leaks-caption').textContent.includes('What peer 5 could')")
+    until(
+        page,
+        "() => document.getElementById('leaks-caption').textContent.includes('What peer 5 could')",
+    )
     page.focus("#map")
     for key in ("Home", "Enter"):
         page.keyboard.press(key)
-    until(page, "() => document.getElementById('leaks-caption').textContent.includes('What peer 0 could')")
+    until(
+        page,
+        "() => document.getElementById('leaks-caption').textContent.includes('What peer 0 could')",
+    )
     page.click("#again")
     until(page, "() => document.getElementById('name')?.value.startsWith('torus')")
 
 
 def test_a_question_has_its_own_address_and_becomes_an_experiment(browser, address):
-    page = visit(browser, address, "what-if?family=butterfly&peers=16&steps=4&noise=2&observers=3&delta=1e-5")
+    page = visit(
+        browser, address, "what-if?family=butterfly&peers=16&steps=4&noise=2&observers=3&delta=1e-5"
+    )
     ready(page)
     assert page.input_value("#family") == "butterfly"
     assert "Without noise peer 3" in page.inner_text("#sentence")
@@ -252,7 +310,11 @@ def test_wrong_fields_are_named_where_they_are(browser, address):
     ready(page)
     page.click("#change > summary")
     page.fill("#field-privacy-clip", "-1")
-    until(page, "() => document.getElementById('field-privacy-clip-wrong').textContent.includes('greater than 0')")
+    until(
+        page,
+        "() => document.getElementById('field-privacy-clip-wrong').textContent.includes('greater "
+        "than 0')",
+    )
     assert page.get_attribute("#field-privacy-clip", "aria-invalid") == "true"
     assert "clip = -1.0" in page.input_value("#experiment")
     page.click("#start")
@@ -323,9 +385,14 @@ def test_a_run_is_stopped_from_the_page(browser, address, folder):
     until(page, "() => document.getElementById('progress')?.value > 0")
     page.fill("#watcher", "3")
     page.press("#watcher", "Enter")
-    until(page, "() => document.getElementById('leaks-caption').textContent.includes('What peer 3 could')")
+    until(
+        page,
+        "() => document.getElementById('leaks-caption').textContent.includes('What peer 3 could')",
+    )
     page.click("#stop")
-    until(page, "() => document.getElementById('state').textContent.startsWith('interrupted after')")
+    until(
+        page, "() => document.getElementById('state').textContent.startsWith('interrupted after')"
+    )
     assert page.is_hidden("#stop")
     assert br.load(folder / "too-long.run").interrupted is not None
     before = page.inner_text("#state")
@@ -336,7 +403,9 @@ def test_a_run_is_stopped_from_the_page(browser, address, folder):
     assert page.heard == []
 
 
-def test_a_run_without_noise_hides_nobody_and_one_of_python_has_no_file_to_change(browser, address, folder):
+def test_a_run_without_noise_hides_nobody_and_one_of_python_has_no_file_to_change(
+    browser, address, folder
+):
     br.run(br.Averaging(), "ring:6", small_task(6), steps=2).save(folder / "bare.run")
     page = visit(browser, address, "runs/bare")
     until(page, "() => document.body.dataset.shown")
@@ -349,8 +418,16 @@ def test_a_run_without_noise_hides_nobody_and_one_of_python_has_no_file_to_chang
     assert page.heard == []
 
 
-def test_a_run_that_was_worse_says_what_would_help_and_lines_share_a_label(browser, address, folder):
-    run = br.run(br.Averaging(), "torus:4x4", small_task(16), privacy=br.Gaussian(clip=1.0, sigma=2.0), steps=2)
+def test_a_run_that_was_worse_says_what_would_help_and_lines_share_a_label(
+    browser, address, folder
+):
+    run = br.run(
+        br.Averaging(),
+        "torus:4x4",
+        small_task(16),
+        privacy=br.Gaussian(clip=1.0, sigma=2.0),
+        steps=2,
+    )
     run.references = {"alone": 0.01, "central": 0.0}
     run.save(folder / "poor.run")
     page = visit(browser, address, "runs/poor")
@@ -416,20 +493,45 @@ def test_dragging_changes_the_answer(browser, address):
     assert page.heard == []
 
 
+def test_a_question_that_is_called_off_while_its_answer_comes_in_has_none(browser, address):
+    """Half an answer was taken for an empty one, and the page then failed at every change."""
+    page = visit(browser, address, "what-if")
+    ready(page)
+    ended = page.evaluate("""async () => {
+      const { ask } = await import("/assets/server.js"), mine = new AbortController();
+      window.fetch = async () => ({ ok: true, json: () => new Promise((_, fail) =>
+        mine.signal.addEventListener("abort", () => fail(mine.signal.reason))) });
+      const asked = ask("/api/what-if", { signal: mine.signal }).then(() => "answered", (error) => error.name);
+      await null;
+      mine.abort();
+      return await asked;
+    }""")
+    assert ended == "AbortError"
+
+
 def test_observers_by_keyboard_and_mouse(browser, address):
     page = visit(browser, address, "what-if")
     ready(page)
     page.focus("#map")
     for key in ("Home", "ArrowDown", "Enter"):  # peer 0 is a corner of the torus
         page.keyboard.press(key)
-    until(page, "() => document.getElementById('sentence').textContent.includes('these 2 peers together')")
+    until(
+        page,
+        "() => document.getElementById('sentence').textContent.includes('these 2 peers together')",
+    )
     assert page.inner_text("#colluders-told") == "2"
     page.keyboard.press("Enter")
-    until(page, "() => document.getElementById('sentence').textContent.includes('Without noise peer 0')")
+    until(
+        page,
+        "() => document.getElementById('sentence').textContent.includes('Without noise peer 0')",
+    )
     page.focus("#colluders")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    until(page, "() => document.getElementById('sentence').textContent.includes('these 3 peers together')")
+    until(
+        page,
+        "() => document.getElementById('sentence').textContent.includes('these 3 peers together')",
+    )
     page.locator("#map").click(position={"x": 1, "y": 1})
     assert page.heard == []
 
@@ -457,25 +559,44 @@ def test_a_thousand_peers_and_five_thousand_links_stay_smooth(browser, address):
       }
       return [spent.sort((a, b) => a - b)[15], map.pulses.length];
     }""")
-    assert worst[0] < 100  # milliseconds for a key and a whole frame, on a busy machine without graphics
+    assert (
+        worst[0] < 100
+    )  # milliseconds for a key and a whole frame, on a busy machine without graphics
     assert worst[1] > 50
 
 
 def test_whoever_wants_no_motion_gets_none(browser, address):
     page = visit(browser, address, "what-if", reduced_motion="reduce")
     ready(page)
-    assert page.evaluate("""async () => { const { PeerMap } = await import("/assets/draw.js");
+    assert (
+        page.evaluate("""async () => { const { PeerMap } = await import("/assets/draw.js");
       const map = new PeerMap(document.createElement("canvas")); map.show([[0, 0], [1, 1]], [[0, 1]]); map.pulse(null);
-      return map.pulses.length; }""") == 0
+      return map.pulses.length; }""")
+        == 0
+    )
 
 
 def test_an_operator_sees_one_peer(browser, tmp_path):
     (tmp_path / "agreed.toml").write_text(SHORT.replace("torus:4x4", "ring:4"))
     site = found(str(tmp_path / "agreed.toml"), 4, None, tmp_path / "network")[1]
     (site.parent / "state").mkdir()
-    told = {"peer": 1, "step": 2, "steps": 8, "done": False, "neighbors": 2, "connected": 2, "sent": 4, "meetings": 0,
-            "bytes_sent": 90, "bytes_received": 80, "refused": {}, "missed": 0, "epsilon": 2.5, "delta": 1e-6,
-            "budget": 8.0}  # fmt: skip
+    told = {
+        "peer": 1,
+        "step": 2,
+        "steps": 8,
+        "done": False,
+        "neighbors": 2,
+        "connected": 2,
+        "sent": 4,
+        "meetings": 0,
+        "bytes_sent": 90,
+        "bytes_received": 80,
+        "refused": {},
+        "missed": 0,
+        "epsilon": 2.5,
+        "delta": 1e-6,
+        "budget": 8.0,
+    }
     (site.parent / "state" / "status.json").write_text(json.dumps(told))
     process, address = serve("--site", site)
     try:
@@ -491,7 +612,7 @@ def test_an_operator_sees_one_peer(browser, tmp_path):
 
 
 def test_reports_can_be_read_by_everybody(browser, folder, tmp_path):
-    from bruit.dashboard import write_report
+    from bruit.show.report import write_report
 
     written = write_report(folder / f"{HOSTILE}.run", tmp_path / "report.html")
     for scheme in ("light", "dark"):
@@ -518,4 +639,8 @@ def test_ctrl_c_ends_the_runs_too_and_keeps_what_was_done(browser, tmp_path):
     assert not [worker for worker in workers if Path(f"/proc/{worker}/cmdline").exists()]
     assert [one.name for one in tmp_path.iterdir()] == ["left-alone.run"]
     assert br.load(tmp_path / "left-alone.run").interrupted is not None
-    until(page, "() => /server does not|interrupted after/.test(document.getElementById('state').textContent)")
+    until(
+        page,
+        "() => /server does not|interrupted "
+        "after/.test(document.getElementById('state').textContent)",
+    )

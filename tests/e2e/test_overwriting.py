@@ -7,7 +7,9 @@ import pytest
 
 import bruit as br
 
-TABLE = "color,score,label\n" + "".join(f"{'red' if k % 2 else 'blue'},{k / 40},{k % 2}\n" for k in range(40))
+TABLE = "color,score,label\n" + "".join(
+    f"{'red' if k % 2 else 'blue'},{k / 40},{k % 2}\n" for k in range(40)
+)
 
 
 def test_a_changed_file_has_a_folder_of_its_own(bruit, mean):
@@ -19,19 +21,30 @@ def test_a_changed_file_has_a_folder_of_its_own(bruit, mean):
     assert "saved in runs/mean-seed3-2.run" in said.out
     mean.write_text(mean.read_text().replace("sigma = 2.5", "sigma = 3.5"))
     assert bruit("run", mean, "--json").json["folder"] == "runs/mean-seed3-3.run"
-    assert bruit("run", mean, "--force", "--json").json["folder"] == "runs/mean-seed3-3.run"  # its own, once more
+    assert (
+        bruit("run", mean, "--force", "--json").json["folder"] == "runs/mean-seed3-3.run"
+    )  # its own, once more
     assert Path("runs/mean-seed3.run/manifest.json").read_text() == first
-    assert [br.load(path).privacy.sigma for path in sorted(Path("runs").iterdir())] == [2.5, 3.5, 1.5]
+    assert [br.load(path).privacy.sigma for path in sorted(Path("runs").iterdir())] == [
+        2.5,
+        3.5,
+        1.5,
+    ]
 
 
 def test_the_same_run_is_shown_and_not_run_again(bruit, mean, monkeypatch):
     first = bruit("run", mean, "--json").json
     assert first["run_again"] is True
     with monkeypatch.context() as patched:
-        patched.setattr("bruit.build.Experiment.learn", lambda *_: pytest.fail("it was run again"))
+        patched.setattr(
+            "bruit.runs.build.Experiment.learn", lambda *_: pytest.fail("it was run again")
+        )
         said = bruit("run", mean)
         assert said.code == 0
-        assert "this very run was in runs/mean-seed3.run already and was not run again (--force does)" in said.out
+        assert (
+            "this very run was in runs/mean-seed3.run already and was not run again (--force does)"
+            in said.out
+        )
         again = bruit("run", mean, "--json").json
         assert again == {**first, "run_again": False, "model": {**first["model"], "score": None}}
     forced = bruit("run", mean, "--force", "--json").json
@@ -54,7 +67,9 @@ def test_changed_data_are_another_run(bruit, mean, tmp_path):
     data.write_text(TABLE.replace("red", "green"))
     assert bruit("run", mean, "--json").json["folder"] == "runs/mean-seed3-2.run"
     manifest = json.loads(Path("runs/mean-seed3.run/manifest.json").read_text())
-    assert "sha256" not in manifest["task"]["data"]  # nothing that guesses of the rows could be compared with
+    assert (
+        "sha256" not in manifest["task"]["data"]
+    )  # nothing that guesses of the rows could be compared with
 
 
 def test_a_broken_or_foreign_folder_is_left_alone(bruit, mean):
@@ -68,7 +83,7 @@ def test_a_broken_or_foreign_folder_is_left_alone(bruit, mean):
 
 
 def test_a_name_that_was_taken_meanwhile_is_not_overwritten(bruit, mean, monkeypatch):
-    from bruit.build import Experiment
+    from bruit.runs.build import Experiment
 
     plain = Experiment.learn
 
@@ -81,15 +96,39 @@ def test_a_name_that_was_taken_meanwhile_is_not_overwritten(bruit, mean, monkeyp
     assert not list(Path("runs/mean-seed3.run").iterdir())
 
 
-@pytest.mark.parametrize(("words", "file"), [
-    (("sweep", "mean.toml", "--out", "x.csv"), "x.csv"),
-    (("epsilon", "--graph", "ring:4", "--steps", 1, "--sigma", 1, "--matrix", "x.npy"), "x.npy"),
-    (("show", "x.run", "--html", "x.html"), "x.html"), (("show", "x.run", "--csv", "numbers"), "numbers/utility.csv"),
-    (("ldp", "report", "t.csv", "--column", "color", "--domain", "red,blue", "--out", "r.csv", "--seed", 1), "r.csv"),
-    (("predict", "learned.run", "t.csv", "--out", "p.csv"), "p.csv"),
-    (("init", "x.toml"), "x.toml"), (("network", "join", "a/public.toml", "b/public.toml"), "book.toml"),
-    (("peer", "data", "one.csv", "--experiment", "mean.toml", "--out", "r.npz"), "r.npz"),
-], ids=lambda words: " ".join(map(str, words[:2])) if isinstance(words, tuple) else words)  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (("sweep", "mean.toml", "--out", "x.csv"), "x.csv"),
+        (
+            ("epsilon", "--graph", "ring:4", "--steps", 1, "--sigma", 1, "--matrix", "x.npy"),
+            "x.npy",
+        ),
+        (("show", "x.run", "--html", "x.html"), "x.html"),
+        (("show", "x.run", "--csv", "numbers"), "numbers/utility.csv"),
+        (
+            (
+                "ldp",
+                "report",
+                "t.csv",
+                "--column",
+                "color",
+                "--domain",
+                "red,blue",
+                "--out",
+                "r.csv",
+                "--seed",
+                1,
+            ),
+            "r.csv",
+        ),
+        (("predict", "learned.run", "t.csv", "--out", "p.csv"), "p.csv"),
+        (("init", "x.toml"), "x.toml"),
+        (("network", "join", "a/public.toml", "b/public.toml"), "book.toml"),
+        (("peer", "data", "one.csv", "--experiment", "mean.toml", "--out", "r.npz"), "r.npz"),
+    ],
+    ids=lambda words: " ".join(map(str, words[:2])) if isinstance(words, tuple) else words,
+)
 def test_files_are_overwritten_with_force_only(bruit, mean, saved, words, file):
     Path("t.csv").write_text(TABLE)
     Path("one.csv").write_text("a,b\n1,2\n")
@@ -125,16 +164,23 @@ def test_a_saved_plan_is_left_alone(bruit):
     assert Path("plan/edges.txt").read_text() == "precious"
 
 
-@pytest.mark.parametrize(("name", "complaint"), [
-    ("precious", "precious exists and is not a run folder, so it is left alone"),
-    ("thesis.txt", "thesis.txt exists and is not a run folder, so it is left alone"),
-    ("thesis.txt/x.run", "thesis.txt is not a folder"),
-])  # fmt: skip
-def test_a_place_where_no_run_can_be_kept_is_refused_before_the_run(bruit, mean, monkeypatch, name, complaint):
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("precious", "precious exists and is not a run folder, so it is left alone"),
+        ("thesis.txt", "thesis.txt exists and is not a run folder, so it is left alone"),
+        ("thesis.txt/x.run", "thesis.txt is not a folder"),
+    ],
+)
+def test_a_place_where_no_run_can_be_kept_is_refused_before_the_run(
+    bruit, mean, monkeypatch, name, complaint
+):
     Path("precious").mkdir()
     Path("precious/thesis.txt").write_text("mine")
     Path("thesis.txt").write_text("mine")
-    monkeypatch.setattr("bruit.build.build", lambda *given, **more: pytest.fail("the run has begun"))
+    monkeypatch.setattr(
+        "bruit.runs.build.build", lambda *given, **more: pytest.fail("the run has begun")
+    )
     said = bruit("run", mean, "--out", name, "--force")
     assert said.code == 2
     assert complaint in said.err

@@ -1,4 +1,5 @@
-"""A model from the command line, and what a run says of itself: worse than alone, or nothing protected."""
+"""A model from the command line, and what a run says of itself: worse than alone, or nothing
+protected."""
 
 import csv
 import io
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import bruit as br
-from bruit.tasks.data import load
+from bruit.tasks.data.sources import load
 
 LEARN = """\
 graph = "complete:12"
@@ -47,7 +48,9 @@ def write_rows(path, rows, extra=()):
         writer.writerow([*table.feature_names, *extra])
         for k in rows:
             named = {"label": table.label_text(table.labels[k]), "id": k}
-            writer.writerow([*map(repr, table.features[k].tolist()), *(named[name] for name in extra)])
+            writer.writerow(
+                [*map(repr, table.features[k].tolist()), *(named[name] for name in extra)]
+            )
 
 
 def test_a_run_says_where_its_model_is_and_how_it_is_used(bruit, learn):
@@ -76,7 +79,9 @@ def test_predictions_of_new_rows(bruit, learn):
     assert f"these rows have the label: accuracy {right:.4f}" in said.err
     assert "beware" in said.err  # simulated noise
     found = bruit("predict", "x.run/model.json", "new.csv", "--json").json
-    assert [answer["prediction"] for answer in found["predictions"]] == [row["prediction"] for row in rows]
+    assert [answer["prediction"] for answer in found["predictions"]] == [
+        row["prediction"] for row in rows
+    ]
     assert found["measured"] == {"metric": "accuracy", "value": pytest.approx(right)}
     assert found["ignored_columns"] == ["id"]
     third = bruit("predict", "x.run", "new.csv", "--peer", 3, "--out", "p.csv", "--quiet")
@@ -84,9 +89,13 @@ def test_predictions_of_new_rows(bruit, learn):
     assert len(Path("p.csv").read_text().splitlines()) == 61
 
 
-@pytest.mark.parametrize(("header", "cells", "words"), [
-    ("a,b", "1,2", "no column 'mean radius'"), ("mean radiu", "1", "did you mean 'mean radiu'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("header", "cells", "words"),
+    [
+        ("a,b", "1,2", "no column 'mean radius'"),
+        ("mean radiu", "1", "did you mean 'mean radiu'"),
+    ],
+)
 def test_rows_that_do_not_fit_are_refused(bruit, learn, header, cells, words):
     bruit("run", learn, "--out", "x.run")
     Path("bad.csv").write_text(f"{header}\n{cells}\n")
@@ -108,7 +117,10 @@ def test_holes_and_far_numbers_are_said(bruit, learn):
     assert "line 2" in said.err
     assert "'mean radius'" in said.err
     Path("far.csv").write_text(text.replace("17.99", "99999", 1))
-    assert "1 numbers are far from all the model was learned from" in bruit("predict", "x.run", "far.csv").err
+    assert (
+        "1 numbers are far from all the model was learned from"
+        in bruit("predict", "x.run", "far.csv").err
+    )
 
 
 def test_a_mean_is_printed_without_rows(bruit, saved):
@@ -124,10 +136,15 @@ def test_a_mean_is_printed_without_rows(bruit, saved):
 
 def test_a_metric_compares_rows(bruit, mean):
     text = mean.read_text().split("[privacy]")[0].replace("averaging", "dual-averaging")
-    mean.write_text(text.replace('kind = "mean"\ndim = 2', 'kind = "pairwise"\nloss = "metric"\ndata = "iris"'))
+    mean.write_text(
+        text.replace('kind = "mean"\ndim = 2', 'kind = "pairwise"\nloss = "metric"\ndata = "iris"')
+    )
     assert bruit("run", mean, "--out", "m.run").code == 0
     table = load("iris")
-    lines = [",".join(table.feature_names), *(",".join(map(str, row)) for row in table.features[:3].tolist())]
+    lines = [
+        ",".join(table.feature_names),
+        *(",".join(map(str, row)) for row in table.features[:3].tolist()),
+    ]
     Path("new.csv").write_text("\n".join(lines) + "\n")
     rows = list(csv.DictReader(io.StringIO(bruit("predict", "m.run", "new.csv").out)))
     assert [(row["row"], row["other"]) for row in rows] == [("0", "1"), ("0", "2"), ("1", "2")]
@@ -153,7 +170,12 @@ def test_a_run_worse_than_alone_says_so_and_what_would_help(bruit, learn):
     said = bruit("run", learn, "--out", "bad.run")
     line = next(line for line in said.out.splitlines() if "worse than staying alone" in line)
     assert "accuracy" in line
-    for help_ in ("more peers", "a larger epsilon", "record level", "fewer numbers to hide (a model has 6"):
+    for help_ in (
+        "more peers",
+        "a larger epsilon",
+        "record level",
+        "fewer numbers to hide (a model has 6",
+    ):
         assert help_ in said.out.replace("\n", " ")
     shown = bruit("show", "bad.run", "--json").json["verdict"]
     assert shown["worse"] is True
@@ -174,8 +196,13 @@ def test_errors_that_should_be_small_are_compared_the_other_way(bruit, mean):
 
 @pytest.mark.slow
 def test_a_real_peer_keeps_its_model_for_itself(bruit, tmp_path):
-    (tmp_path / "peers.toml").write_text(LEARN.replace("complete:12", "complete:3").replace("steps = 40", "steps = 4"))
-    assert bruit("network", "init", "--peers", 3, "--experiment", "peers.toml", "--out", "net").code == 0
+    (tmp_path / "peers.toml").write_text(
+        LEARN.replace("complete:12", "complete:3").replace("steps = 40", "steps = 4")
+    )
+    assert (
+        bruit("network", "init", "--peers", 3, "--experiment", "peers.toml", "--out", "net").code
+        == 0
+    )
     sites = [f"net/peer-{peer}/site.toml" for peer in range(3)]
     assert bruit("peer", "run", *sites).code == 0
     write_rows("new.csv", range(20), ("label",))
@@ -196,26 +223,59 @@ def test_a_real_peer_keeps_its_model_for_itself(bruit, tmp_path):
 
 @pytest.mark.slow
 def test_a_real_peers_own_file_gives_a_model_of_its_columns(bruit, tmp_path):
-    text = LEARN.replace("complete:12", "complete:3").replace("steps = 40", "steps = 4").replace("components = 5\n", "")
+    text = (
+        LEARN.replace("complete:12", "complete:3")
+        .replace("steps = 40", "steps = 4")
+        .replace("components = 5\n", "")
+    )
     (tmp_path / "agreed.toml").write_text(text)
     (tmp_path / "columns.toml").write_text("age = [54.0, 9.0]\nweight = [70.0, 10.0]\n")
-    (tmp_path / "mine.csv").write_text("name,age,weight,ill\nAna,63,70,yes\nBen,41,80,no\nEva,50,60,no\n")
-    assert bruit("network", "init", "--peers", 3, "--experiment", "agreed.toml", "--out", "net").code == 0
+    (tmp_path / "mine.csv").write_text(
+        "name,age,weight,ill\nAna,63,70,yes\nBen,41,80,no\nEva,50,60,no\n"
+    )
+    assert (
+        bruit("network", "init", "--peers", 3, "--experiment", "agreed.toml", "--out", "net").code
+        == 0
+    )
     for peer in range(3):
-        words = ("--experiment", "agreed.toml", "--label", "ill", "--classes", "no,yes", "--columns", "columns.toml")
-        assert bruit("peer", "data", "mine.csv", *words, "--out", f"net/peer-{peer}/records.npz", "--force").code == 0
+        words = (
+            "--experiment",
+            "agreed.toml",
+            "--label",
+            "ill",
+            "--classes",
+            "no,yes",
+            "--columns",
+            "columns.toml",
+        )
+        assert (
+            bruit(
+                "peer",
+                "data",
+                "mine.csv",
+                *words,
+                "--out",
+                f"net/peer-{peer}/records.npz",
+                "--force",
+            ).code
+            == 0
+        )
     assert bruit("peer", "run", *[f"net/peer-{peer}/site.toml" for peer in range(3)]).code == 0
     model = br.load_model("net/peer-1/state")
     assert model.recipe.names == ("age", "weight")
     assert model.classes == ("no", "yes")
-    assert model.score is None  # there are no public records: its score would be one of private rows
+    assert (
+        model.score is None
+    )  # there are no public records: its score would be one of private rows
     said = bruit("predict", "net/peer-1/state", "mine.csv")
     assert said.code == 0
     assert "left alone: name" in said.err
 
 
 TABLE = "age,pressure,smokes,ill\n" + "".join(
-    f"{'' if k == 7 else 40 + k},{100 + 3 * k},{('yes', 'no')[k % 2]},{('no', 'yes')[k > 15]}\n" for k in range(30))
+    f"{'' if k == 7 else 40 + k},{100 + 3 * k},{('yes', 'no')[k % 2]},{('no', 'yes')[k > 15]}\n"
+    for k in range(30)
+)
 FILLED = """\
 graph = "complete:4"
 steps = 3
@@ -229,12 +289,31 @@ name = "gossip-sgd"
 """
 
 
-@pytest.mark.parametrize(("row", "complaint"), [
-    ("40,?,no", "new.csv row 0 (line 2), column 'pressure' holds no value, but the model was learned with numbers"),
-    ("40,,no", "new.csv row 0 (line 2), column 'pressure' holds no value, but the model was learned with numbers"),
-    ("40,high,no", "new.csv row 0 (line 2), column 'pressure' holds 'high', but the model was learned with numbers"),
-    ("40,inf,no", "new.csv row 0 (line 2), column 'pressure' holds 'inf', but the model was learned with numbers"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        (
+            "40,?,no",
+            "new.csv row 0 (line 2), column 'pressure' holds no value, but the model was learned "
+            "with numbers",
+        ),
+        (
+            "40,,no",
+            "new.csv row 0 (line 2), column 'pressure' holds no value, but the model was learned "
+            "with numbers",
+        ),
+        (
+            "40,high,no",
+            "new.csv row 0 (line 2), column 'pressure' holds 'high', but the model was learned "
+            "with numbers",
+        ),
+        (
+            "40,inf,no",
+            "new.csv row 0 (line 2), column 'pressure' holds 'inf', but the model was learned with "
+            "numbers",
+        ),
+    ],
+)
 def test_one_row_with_a_hole_is_judged_like_one_of_many(bruit, tmp_path, row, complaint):
     Path("table.csv").write_text(TABLE)
     Path("filled.toml").write_text(FILLED)
@@ -254,6 +333,8 @@ def test_holes_that_are_filled_are_said(bruit, tmp_path, hole):
     said = bruit("predict", "runs/filled-seed0.run", "new.csv")
     assert said.err.startswith("1 row, ")
     assert "holes filled as those of the records were: 1 in 'age'" in said.err
-    assert bruit("predict", "runs/filled-seed0.run", "new.csv", "--json").json["filled"] == {"age": 1}
+    assert bruit("predict", "runs/filled-seed0.run", "new.csv", "--json").json["filled"] == {
+        "age": 1
+    }
     Path("new.csv").write_text("age,pressure,smokes\n55,130,no\n")
     assert bruit("predict", "runs/filled-seed0.run", "new.csv").out == said.out

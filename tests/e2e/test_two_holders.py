@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from bruit.network.identity import Identity
-from bruit.statistics import auc
+from bruit.peers.wire.identity import Identity
+from bruit.tasks.pairs import auc
 
 pytestmark = pytest.mark.slow
 DEADLINE = 120
@@ -21,16 +21,36 @@ def tables(tmp_path):
     scores = rng.normal(size=3000) + labels
     for name, part in (("a", slice(0, 1000)), ("b", slice(1000, 3000))):
         Identity.create(name).save(tmp_path / name)
-        rows = "".join(f"{s!r},{int(y)}\n" for s, y in zip(scores[part].tolist(), labels[part], strict=True))
+        rows = "".join(
+            f"{s!r},{int(y)}\n" for s, y in zip(scores[part].tolist(), labels[part], strict=True)
+        )
         (tmp_path / f"{name}.csv").write_text("s,y\n" + rows)
     return tmp_path, auc(scores, labels.astype(float))
 
 
 def start(folder, me, partner, *words):
     return subprocess.Popen(
-        [sys.executable, "-m", "bruit", "auc", f"{me}.csv", "--score", "s", "--label", "y", "--identity", me,
-         "--partner", f"{partner}/certificate.pem", *words], cwd=folder, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE)
+        [
+            sys.executable,
+            "-m",
+            "bruit",
+            "auc",
+            f"{me}.csv",
+            "--score",
+            "s",
+            "--label",
+            "y",
+            "--identity",
+            me,
+            "--partner",
+            f"{partner}/certificate.pem",
+            *words,
+        ],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def listening(folder, *words):
@@ -51,12 +71,18 @@ def test_two_processes_find_one_auc(tables):
     assert one.returncode == 0, errors
     assert f"AUC {found['auc']:.4f}, between" in text
     assert abs(found["raw"] - truth) < 5 * found["error"]
-    assert (found["epsilon"], found["bits_per_user"], found["level"], found["delta"]) == (4.0, 1, "record", 0.0)
+    assert (found["epsilon"], found["bits_per_user"], found["level"], found["delta"]) == (
+        4.0,
+        1,
+        "record",
+        0.0,
+    )
     assert 3.999 < found["exact_epsilon"] <= 4.0
     assert "semi-honest" in found["against"]
     for name in ("a", "b"):
-        assert [line["epsilon"] for line in json.loads((folder / f"{name}.csv.spent.json").read_text())] == [
-            found["exact_epsilon"]]
+        assert [
+            line["epsilon"] for line in json.loads((folder / f"{name}.csv.spent.json").read_text())
+        ] == [found["exact_epsilon"]]
 
 
 def test_disagreement_is_told_on_both_sides_and_costs_nothing(tables):

@@ -1,4 +1,5 @@
-"""A wall between two sides of a network: TCP proxies that forward everything, or nothing, as if a cable were cut."""
+"""A wall between two sides of a network: TCP proxies that forward everything, or nothing, as if a
+cable were cut."""
 
 import contextlib
 import socket
@@ -6,7 +7,8 @@ import threading
 
 
 class Wall:
-    """`pass_through(host, port)` gives a port behind which that address is; `cut` and `heal` all of them."""
+    """`pass_through(host, port)` gives a port behind which that address is; `cut` and `heal` all of
+    them."""
 
     def __init__(self):
         self.avoid = set()  # ports that belong to others who do not listen yet

@@ -1,23 +1,17 @@
-"""Brute force for the guarantees: enumerations, explicit covariances and whole runs, nothing of the accountants."""
+"""Brute force for the guarantees: enumerations, explicit covariances and whole runs, nothing of the
+accountants."""
 
 import itertools
 import math
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
-from bruit.privacy.network.rows import linear_gaussian
+from bruit.privacy.exact.rows import linear_gaussian
 from bruit.privacy.profile import GaussianProfile, MixtureProfile, Profile, least_epsilon
-
-PRIVACY = Path(__file__).parents[1] / "unit" / "privacy"
-for folder in (PRIVACY, PRIVACY / "gossip"):
-    sys.path.append(str(folder))
-
-import joint_gaussian  # noqa: E402
-from test_admm_theorems import Audit, centralized, loss  # noqa: E402
+from tests.unit.privacy.gossip import joint_gaussian
+from tests.unit.privacy.test_admm_theorems import Audit, centralized, loss
 
 __all__ = ["Audit", "centralized", "joint_gaussian", "loss"]
 
@@ -29,14 +23,17 @@ def gaussian_pair(energy, z):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes(Profile):
-    """Two laws over the same few outcomes: the hockey-stick divergence, the worse of both directions."""
+    """Two laws over the same few outcomes: the hockey-stick divergence, the worse of both
+    directions."""
 
     p: np.ndarray
     q: np.ndarray
 
     def delta(self, epsilon):
-        return max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a, b in ((self.p, self.q),
-                                                                                      (self.q, self.p)))  # fmt: skip
+        return max(
+            float(np.maximum(a - math.exp(epsilon) * b, 0).sum())
+            for a, b in ((self.p, self.q), (self.q, self.p))
+        )
 
     def epsilon(self, delta):
         return least_epsilon(self.delta, delta)
@@ -51,7 +48,8 @@ class Outcomes(Profile):
 
 @dataclass(frozen=True)
 class OneSample(Profile):
-    """One Poisson sample: removing the record is the worse direction, q delta_z(log(1 + (e**epsilon - 1) / q))."""
+    """One Poisson sample: removing the record is the worse direction, q delta_z(log(1 + (e**epsilon
+    - 1) / q))."""
 
     rate: float
     noise_multiplier: float
@@ -98,7 +96,8 @@ def counted(chances):
 
 
 def shuffled_yes(truth, others, uniform=0):
-    """How many say yes among one person's answer, others' true answers by randomized response, and coin tosses.
+    """How many say yes among one person's answer, others' true answers by randomized response, and
+    coin tosses.
 
     As a pair of laws: the person's value is no, or yes."""
     rest = [truth if value else 1 - truth for value in others] + [0.5] * uniform
@@ -118,13 +117,18 @@ def windows_of_answers(truth, others, windows):
 
 
 def reacting(matrices, rounds, observers, of, z, slopes=(0.0,), **more):
-    """Gradients of all peers reacting linearly with any of the slopes, the whole run one joint Gaussian."""
+    """Gradients of all peers reacting linearly with any of the slopes, the whole run one joint
+    Gaussian."""
     n = len(matrices[0])
     draws = np.random.default_rng(7)
-    tried = [np.full(n, slope) for slope in slopes] + [draws.uniform(-2, 2, n) for _ in range(3)] * (len(slopes) > 1)
+    tried = [np.full(n, slope) for slope in slopes] + [
+        draws.uniform(-2, 2, n) for _ in range(3)
+    ] * (len(slopes) > 1)
     worst = 0.0
     for each in tried:
-        setting = joint_gaussian.Setting([matrices] * rounds, slopes=each if np.any(each) else None, **more)
+        setting = joint_gaussian.Setting(
+            [matrices] * rounds, slopes=each if np.any(each) else None, **more
+        )
         worst = max(worst, joint_gaussian.losses(setting, list(observers))[of])
     return gaussian_pair(worst, z)
 
@@ -133,34 +137,46 @@ def alike(matrices, rounds, slopes, of, z):
     """All gradients of one peer move alike, those of all react with known slopes."""
     setting = joint_gaussian.Setting([matrices] * rounds, slopes=-np.array(slopes))
     shifts, noise = joint_gaussian.view(setting, [0])
-    return gaussian_pair(float(linear_gaussian(shifts[:, of :: setting.n].sum(axis=1, keepdims=True), noise)[0]), z)
+    return gaussian_pair(
+        float(linear_gaussian(shifts[:, of :: setting.n].sum(axis=1, keepdims=True), noise)[0]), z
+    )
 
 
 def group_energy(weights, steps, group, observers):
     """max over signs of d^T Pi d, Pi the projector on the rows of a few messages, by pinv."""
     n = len(weights)
     heard = sorted({w for v in observers for w in np.flatnonzero(weights[v])} - set(observers))
-    rows = [np.eye(n)[list(observers)]] + [np.linalg.matrix_power(weights, t)[heard] for t in range(steps)]
+    rows = [np.eye(n)[list(observers)]] + [
+        np.linalg.matrix_power(weights, t)[heard] for t in range(steps)
+    ]
     known = np.concatenate(rows)
     pi = (np.linalg.pinv(known) @ known)[np.ix_(group, group)]
-    return max(float(np.array(d) @ pi @ np.array(d)) for d in itertools.product((1.0, -1.0), repeat=len(group)))
+    return max(
+        float(np.array(d) @ pi @ np.array(d))
+        for d in itertools.product((1.0, -1.0), repeat=len(group))
+    )
 
 
 def pairwise_masks(graph, own, pair, observers, of):
-    """What all masked values tell those who know some of the noises: rows of noise over (own, links)."""
+    """What all masked values tell those who know some of the noises: rows of noise over (own,
+    links)."""
     links = [(i, j) for i, j in graph.edges().tolist() if i != j]
     noise = np.zeros((graph.n, graph.n + len(links)))
     noise[:, : graph.n] = own * np.eye(graph.n)
     for k, (i, j) in enumerate(links):
         noise[i, graph.n + k], noise[j, graph.n + k] = pair, -pair
-    known = [*observers, *(graph.n + k for k, link in enumerate(links) if set(link) & set(observers))]
+    known = [
+        *observers,
+        *(graph.n + k for k, link in enumerate(links) if set(link) & set(observers)),
+    ]
     secrets = np.eye(noise.shape[1])[known]
     values = np.vstack([np.eye(graph.n), np.zeros((len(known), graph.n))])
     return float(linear_gaussian(values, np.vstack([noise, secrets]))[of])
 
 
 def token_around(n, variances, observers, of, published=False):
-    """The sums an observer of a ring sees, hop by hop; columns: contributions of one peer, noises, all others known."""
+    """The sums an observer of a ring sees, hop by hop; columns: contributions of one peer, noises,
+    all others known."""
     state, rows = np.zeros(1 + len(variances)), []
     for hop, variance in enumerate(variances):
         if hop % n in observers:
@@ -174,7 +190,8 @@ def token_around(n, variances, observers, of, published=False):
 
 
 def hidden_losses(steps, order):
-    """Peer 0 hears peer 1, to whom the strangers 2, 3, 4 hang on in some order, a path: energies of stranger 2."""
+    """Peer 0 hears peer 1, to whom the strangers 2, 3, 4 hang on in some order, a path: energies of
+    stranger 2."""
     weights = np.zeros((5, 5))
     chain = [0, 1, *order]
     for a, b in itertools.pairwise(chain):
@@ -192,9 +209,13 @@ def hidden_law(steps):
 
 
 def walk_energy(path, of, observers, contributes, keep=1.0, published=False):
-    """Linear updates x <- c x + shift + noise at contributions, x + noise elsewhere: exact, segment by segment."""
+    """Linear updates x <- c x + shift + noise at contributions, x + noise elsewhere: exact, segment
+    by segment."""
     total, shift, variance = 0.0, 0.0, 0.0
-    for holder, active in [*zip(path, contributes, strict=True), *([(observers[0], False)] if published else [])]:
+    for holder, active in [
+        *zip(path, contributes, strict=True),
+        *([(observers[0], False)] if published else []),
+    ]:
         if holder in observers:
             total += shift**2 / variance if shift else 0.0
             shift = variance = 0.0
@@ -220,7 +241,9 @@ def walk_law(rows, start, length, of, observers, cap, published=False):
     for path in itertools.product(range(len(rows)), repeat=length):
         chance = start[path[0]] * math.prod(weights[a, b] for a, b in itertools.pairwise(path))
         if chance:
-            energies.append(walk_energy(path, of, observers, first_visits(path, of, cap), published=published))
+            energies.append(
+                walk_energy(path, of, observers, first_visits(path, of, cap), published=published)
+            )
             chances.append(chance)
     values, place = np.unique(np.array(energies), return_inverse=True)
     return values, np.bincount(place, chances)
@@ -237,7 +260,8 @@ def all_walks(weights, start, length, of, observers, cap, z, published=False):
 
 
 def noisy_models(n, rounds, relaxation, gamma, h, unseen=1):
-    """Consensus noise: duals without noise of their own, every model the mean of the duals and fresh noise."""
+    """Consensus noise: duals without noise of their own, every model the mean of the duals and
+    fresh noise."""
     run, rows = Audit(n, relaxation, gamma, [0.0] + [h] * (n - 1), n * rounds + rounds), []
     for k in range(rounds):
         z = run.mean.copy()
@@ -261,9 +285,11 @@ def all_duals(n, rounds, relaxation, gamma, h):
 
 
 def told_means(rounds, n, observers):
-    """mu times the noise multiplier of peer n - 1 when only means of all answers are told: one explicit covariance.
+    """mu times the noise multiplier of peer n - 1 when only means of all answers are told: one
+    explicit covariance.
 
-    The answers of all rounds are one Gaussian vector; observers subtract their own noise; everybody's data are fixed.
+    The answers of all rounds are one Gaussian vector; observers subtract their own noise;
+    everybody's data are fixed.
     """
     tell = np.kron(np.eye(rounds), np.ones((1, n)) / n)  # (rounds, rounds * n)
     hidden = np.tile([u not in observers for u in range(n)], rounds)
@@ -273,9 +299,12 @@ def told_means(rounds, n, observers):
 
 
 def told_forward(graph, woken, observers):
-    """The (peer, wake-up) pairs that words may have carried to the observers; 0 is before the first wake-up."""
+    """The (peer, wake-up) pairs that words may have carried to the observers; 0 is before the first
+    wake-up."""
     knows = [{(u, 0)} for u in range(graph.n)]
-    heard = [set().union(*(knows[v] for v in (u, *graph.neighbors(u).tolist()))) for u in range(graph.n)]
+    heard = [
+        set().union(*(knows[v] for v in (u, *graph.neighbors(u).tolist()))) for u in range(graph.n)
+    ]
     count = [0] * graph.n
     for u in woken:
         count[u] += 1
@@ -286,6 +315,7 @@ def told_forward(graph, woken, observers):
 
 
 def sum_of_coins(trials):
-    """The sum of the masked values, which everybody sees: coins of all who hide, moved by one level."""
+    """The sum of the masked values, which everybody sees: coins of all who hide, moved by one
+    level."""
     law = [math.comb(trials, k) / 2.0**trials for k in range(trials + 1)]
     return Outcomes(np.array([*law, 0.0]), np.array([0.0, *law]))

@@ -1,4 +1,5 @@
-"""Laws of the codec: what was said is what is heard, and any bytes raise RemoteProtocolError or nothing."""
+"""Laws of the codec: what was said is what is heard, and any bytes raise RemoteProtocolError or
+nothing."""
 
 from typing import NamedTuple
 
@@ -8,10 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from bruit.algorithms.schedules.machine import Envelope
 from bruit.errors import RemoteProtocolError
-from bruit.protocols import wire_pb2
-from bruit.protocols.codec import CONTROL, KINDS, MOST, Conversation, Frame, Limits, decode, encode, like
-from bruit.protocols.machine import Envelope
+from bruit.peers.wire import wire_pb2
+from bruit.peers.wire.codec import (
+    CONTROL,
+    KINDS,
+    MOST,
+    Conversation,
+    Frame,
+    Limits,
+    decode,
+    encode,
+    like,
+)
 
 TALK = Conversation("ab" * 32, "gossip-sgd", 3)
 SMALL = Limits(bytes=4096)
@@ -24,8 +35,11 @@ class Pair(NamedTuple):
 
 
 shapes = st.lists(st.integers(0, 4), max_size=3).map(lambda sides: (1, *sides))
-floats = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=st.floats(allow_nan=False,
-                                                                                     allow_infinity=False)))
+floats = shapes.flatmap(
+    lambda shape: arrays(
+        np.float64, shape, elements=st.floats(allow_nan=False, allow_infinity=False)
+    )
+)
 integers = shapes.flatmap(lambda shape: arrays(np.int64, shape))
 booleans = shapes.flatmap(lambda shape: arrays(np.bool_, shape))
 columns = st.one_of(floats, integers, booleans)
@@ -33,8 +47,14 @@ rows = st.one_of(st.none(), columns, st.builds(Pair, columns, columns))
 places = st.integers(0, MOST)
 frames = st.builds(
     lambda kind, number, row, sequence, acknowledged: (
-        Frame.of(TALK, sequence, Envelope(kind, number, row), acknowledged), row),
-    st.sampled_from(MESSAGES), places, rows, st.integers(1, MOST), places,
+        Frame.of(TALK, sequence, Envelope(kind, number, row), acknowledged),
+        row,
+    ),
+    st.sampled_from(MESSAGES),
+    places,
+    rows,
+    st.integers(1, MOST),
+    places,
 )
 
 
@@ -53,7 +73,11 @@ def test_what_was_said_is_what_is_heard(pair):
     heard = decode(encode(frame), TALK)
     assert heard.conversation == TALK
     assert (heard.sequence, heard.kind, heard.number, heard.acknowledged) == (
-        frame.sequence, frame.kind, frame.number, frame.acknowledged)
+        frame.sequence,
+        frame.kind,
+        frame.number,
+        frame.acknowledged,
+    )
     envelope = heard.envelope(row)
     assert (envelope.kind, envelope.number) == (frame.kind, frame.number)
     assert same(envelope.row, row)
@@ -110,23 +134,39 @@ def test_damaged_frames_raise_only_remote_errors(pair, data):
     only_remote_errors(bytes(good))
 
 
-texts = st.one_of(st.sampled_from(["float64", "int64", "bool", "", "round", "gossip-sgd", "object"]),
-                  st.text(max_size=5))
+texts = st.one_of(
+    st.sampled_from(["float64", "int64", "bool", "", "round", "gossip-sgd", "object"]),
+    st.text(max_size=5),
+)
 words = st.integers(0, 2**64 - 1)
 wild_fields = st.builds(
     lambda name, dtype, shape, data: wire_pb2.Field(name=name, dtype=dtype, shape=shape, data=data),
-    texts, texts, st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1)), max_size=6),
+    texts,
+    texts,
+    st.lists(st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1)), max_size=6),
     st.one_of(st.binary(max_size=40), st.integers(0, 5).map(lambda k: b"\0" * 8 * k)),
 )
 wild_frames = st.builds(
     lambda sender, sequence, kind, number, fields, acknowledged: wire_pb2.Frame(
-        run_id=b"\xab" * 32, algorithm="gossip-sgd", sender=sender, sequence=sequence, kind=kind, number=number,
-        fields=fields, acknowledged=acknowledged),
-    st.sampled_from([3, 4]), words, st.one_of(st.sampled_from(KINDS), texts), words,
-    st.lists(wild_fields, max_size=4), words,
+        run_id=b"\xab" * 32,
+        algorithm="gossip-sgd",
+        sender=sender,
+        sequence=sequence,
+        kind=kind,
+        number=number,
+        fields=fields,
+        acknowledged=acknowledged,
+    ),
+    st.sampled_from([3, 4]),
+    words,
+    st.one_of(st.sampled_from(KINDS), texts),
+    words,
+    st.lists(wild_fields, max_size=4),
+    words,
 )
 
 
+@pytest.mark.slow
 @given(wild_frames)
 @settings(max_examples=400)
 def test_well_formed_lies_raise_only_remote_errors(message):

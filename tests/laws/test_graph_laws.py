@@ -4,10 +4,13 @@ from fractions import Fraction
 
 import networkx as nx
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bruit.graphs as graphs
+
+pytestmark = pytest.mark.slow
 
 PRIMES = st.sampled_from([2**31 - 1, 2**31 - 19, 1_000_003])
 
@@ -15,15 +18,22 @@ PRIMES = st.sampled_from([2**31 - 1, 2**31 - 19, 1_000_003])
 @st.composite
 def edge_graphs(draw: st.DrawFn) -> graphs.Graph:
     n = draw(st.integers(1, 12))
-    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] != pair[1])
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(
+        lambda pair: pair[0] != pair[1]
+    )
     edges = draw(st.lists(pairs, max_size=30)) if n > 1 else []
-    return graphs.from_edges(n, np.array(edges, dtype=np.int64).reshape(-1, 2),
-                             kind=draw(st.sampled_from(["max", "sum", "laplacian"])), plus=draw(st.integers(0, 1)))
+    return graphs.from_edges(
+        n,
+        np.array(edges, dtype=np.int64).reshape(-1, 2),
+        kind=draw(st.sampled_from(["max", "sum", "laplacian"])),
+        plus=draw(st.integers(0, 1)),
+    )
 
 
 @st.composite
 def given_graphs(draw: st.DrawFn) -> graphs.Graph:
-    """Weights a user might write: any nonnegative floats, scaled so that rows leave room for the diagonal."""
+    """Weights a user might write: any nonnegative floats, scaled so that rows leave room for the
+    diagonal."""
     n = draw(st.integers(1, 6))
     matrix = np.zeros((n, n))
     for i in range(n):
@@ -89,7 +99,9 @@ def test_gap_agrees_with_the_spectrum(graph: graphs.Graph) -> None:
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(0, 1), st.data())
-def test_torus_translations_are_automorphisms(sides: list[int], plus: int, data: st.DataObject) -> None:
+def test_torus_translations_are_automorphisms(
+    sides: list[int], plus: int, data: st.DataObject
+) -> None:
     graph = graphs.torus(*sides, plus=plus)
     p = graph.translate(data.draw(st.integers(0, graph.n - 1)))
     W = graph.weights.toarray()

@@ -3,19 +3,29 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, clip_rows
 from bruit.mechanisms.mechanism import snap
-from bruit.privacy.accountants.gaussian import delta_of, epsilon_of, mu_of, rdp_to_epsilon, zcdp_to_epsilon
-from bruit.privacy.accountants.pld import compose_epsilon
 from bruit.privacy.events import Composed, GaussianEvent, SelfComposed
+from bruit.privacy.toolbox.gaussian import (
+    delta_of,
+    epsilon_of,
+    mu_of,
+    rdp_to_epsilon,
+    zcdp_to_epsilon,
+)
+from bruit.privacy.toolbox.pld import compose_epsilon
 from bruit.randomness import Replay, pair
 
+pytestmark = pytest.mark.slow
+
 matrices = arrays(
-    np.float64, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12),
+    np.float64,
+    array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=12),
     elements=st.floats(allow_nan=False, allow_infinity=False),
 )
 bounds = st.floats(1e-6, 1e6)
@@ -52,7 +62,7 @@ def test_clipping_twice_is_clipping_once_and_rows_stand_alone(values, bound, ord
     clipped = clip_rows(values, bound, order)
     assert (clip_rows(clipped, bound, order) == clipped).all()
     for i in range(len(values)):
-        assert (clip_rows(values[i:i + 1], bound, order)[0] == clipped[i]).all()
+        assert (clip_rows(values[i : i + 1], bound, order)[0] == clipped[i]).all()
 
 
 @given(matrices, bounds, orders, st.integers(-40, 10))
@@ -107,15 +117,25 @@ def test_calibrated_noise_meets_its_target(epsilon, delta, releases, clip):
 
 @settings(deadline=None, max_examples=30)
 @given(
-    st.lists(st.integers(0, 2**48 - 1), min_size=1, max_size=6), st.integers(0, 2**32 - 1), st.integers(0, 255),
-    st.integers(1, 9), st.integers(0, 2**16 - 1), st.floats(0.2, 100),
+    st.lists(st.integers(0, 2**48 - 1), min_size=1, max_size=6),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 255),
+    st.integers(1, 9),
+    st.integers(0, 2**16 - 1),
+    st.floats(0.2, 100),
 )
 def test_noise_of_a_lane_does_not_depend_on_its_batch(lanes, step, use, d, run, sigma):
     dice, lanes = Replay(0), np.array(lanes)
-    for mechanism in (Gaussian(sigma=sigma), Laplace(scale=sigma), DiscreteGaussian(sigma=sigma, grid=0.125)):
+    for mechanism in (
+        Gaussian(sigma=sigma),
+        Laplace(scale=sigma),
+        DiscreteGaussian(sigma=sigma, grid=0.125),
+    ):
         together = mechanism.noise(dice, lanes, step, use, d, run)
         for i in range(len(lanes)):
-            assert (mechanism.noise(dice, lanes[i:i + 1], step, use, d, run)[0] == together[i]).all()
+            assert (
+                mechanism.noise(dice, lanes[i : i + 1], step, use, d, run)[0] == together[i]
+            ).all()
 
 
 @given(*[st.lists(st.integers(0, 2**24 - 1), min_size=3, max_size=3)] * 2)

@@ -1,7 +1,9 @@
-"""Laws of profiles and of their composition: delta falls with epsilon, nothing composes to less than the truth.
+"""Laws of profiles and of their composition: delta falls with epsilon, nothing composes to less
+than the truth.
 
-The truth is a closed form: for Gaussian pairs, public mixtures and randomized responses (the worst pair of a pure
-statement) the privacy losses are independent, so delta(x) = sum over outcomes of probability * delta_Gauss(x - loss).
+The truth is a closed form: for Gaussian pairs, public mixtures and randomized responses (the worst
+pair of a pure statement) the privacy losses are independent, so delta(x) = sum over outcomes of
+probability * delta_Gauss(x - loss).
 """
 
 import itertools
@@ -26,22 +28,32 @@ from bruit.privacy.profile import (
     least_epsilon,
 )
 
+pytestmark = pytest.mark.slow
+
 mus = st.floats(0.01, 5)
 deltas = st.floats(1e-10, 0.3)
 gaussians = mus.map(GaussianProfile)
 statements = st.builds(StatementProfile, st.floats(0, 5), st.sampled_from([0.0, 1e-8, 1e-3]))
-renyis = st.floats(1e-4, 2).map(lambda rho: RenyiProfile(lambda order: rho * order, (1.5, 2.0, 4.0, 8.0, 32.0, 128.0)))
+renyis = st.floats(1e-4, 2).map(
+    lambda rho: RenyiProfile(lambda order: rho * order, (1.5, 2.0, 4.0, 8.0, 32.0, 128.0))
+)
 
 
 @st.composite
 def mixture_profiles(draw, atoms=4):
-    energies = draw(st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 4)), min_size=1, max_size=atoms))
-    weights = np.array(draw(st.lists(st.floats(0.01, 1), min_size=len(energies), max_size=len(energies))))
+    energies = draw(
+        st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 4)), min_size=1, max_size=atoms)
+    )
+    weights = np.array(
+        draw(st.lists(st.floats(0.01, 1), min_size=len(energies), max_size=len(energies)))
+    )
     return MixtureProfile(np.array(energies), weights / weights.sum() * draw(st.floats(0.1, 1)))
 
 
 simple = st.one_of(gaussians, statements, renyis, mixture_profiles())
-failing = st.builds(Failing, st.one_of(gaussians, mixture_profiles(), renyis), st.sampled_from([0.0, 1e-9, 1e-3]))
+failing = st.builds(
+    Failing, st.one_of(gaussians, mixture_profiles(), renyis), st.sampled_from([0.0, 1e-9, 1e-3])
+)
 
 
 def gauss_delta(x, energy):
@@ -53,11 +65,14 @@ def gauss_delta(x, energy):
 
 
 def true_delta(x, energies, responses=()):
-    """Gaussian pairs of a law {energy: probability} after randomized responses of the given epsilons."""
+    """Gaussian pairs of a law {energy: probability} after randomized responses of the given
+    epsilons."""
     total = 0.0
     for signs in itertools.product((1, -1), repeat=len(responses)):
         loss = sum(s * e for s, e in zip(signs, responses, strict=True))
-        chance = math.prod(1 / (1 + math.exp(-s * e)) for s, e in zip(signs, responses, strict=True))
+        chance = math.prod(
+            1 / (1 + math.exp(-s * e)) for s, e in zip(signs, responses, strict=True)
+        )
         total += chance * sum(w * gauss_delta(x - loss, energy) for energy, w in energies)
     return total
 
@@ -66,7 +81,10 @@ def law_of(profiles):
     """Energies of independent mixtures, by enumeration; missing mass is energy 0."""
     found = [(0.0, 1.0)]
     for profile in profiles:
-        atoms = [*zip(profile.energies, profile.weights, strict=True), (0.0, 1 - profile.weights.sum())]
+        atoms = [
+            *zip(profile.energies, profile.weights, strict=True),
+            (0.0, 1 - profile.weights.sum()),
+        ]
         found = [(x + y, v * w) for (x, v), (y, w) in itertools.product(found, atoms)]
     return found
 
@@ -107,14 +125,18 @@ def test_more_noise_never_hurts(profile, factor, delta):
 @settings(deadline=None)
 @given(mixture_profiles(), st.floats(0, 5))
 def test_a_mixture_is_the_mean_of_its_pairs(profile, epsilon):
-    assert profile.delta(epsilon) == pytest.approx(true_delta(epsilon, law_of([profile])), rel=1e-9, abs=1e-12)
+    assert profile.delta(epsilon) == pytest.approx(
+        true_delta(epsilon, law_of([profile])), rel=1e-9, abs=1e-12
+    )
 
 
 @given(mixture_profiles(), st.floats(1.1, 10))
 def test_the_divergence_of_a_mixture_is_the_log_mean(profile, order):
     """walk:F-3, with the missing mass at 1."""
     moment = sum(w * math.exp(order * (order - 1) / 2 * x) for x, w in law_of([profile]))
-    assert profile.divergence(order) == pytest.approx(math.log(moment) / (order - 1), rel=1e-7, abs=1e-9)
+    assert profile.divergence(order) == pytest.approx(
+        math.log(moment) / (order - 1), rel=1e-7, abs=1e-9
+    )
 
 
 @settings(deadline=None)
@@ -154,11 +176,19 @@ def test_many_atoms_are_rounded_up_and_not_far():
 
 
 @settings(deadline=None, max_examples=8)
-@given(st.floats(0.05, 2), st.sampled_from([0.0, 1e-7]), st.floats(0.05, 2), st.sampled_from([1e-6, 1e-4]))
+@given(
+    st.floats(0.05, 2),
+    st.sampled_from([0.0, 1e-7]),
+    st.floats(0.05, 2),
+    st.sampled_from([1e-6, 1e-4]),
+)
 def test_a_statement_and_a_gaussian(bound, failure, mu, delta):
-    """Between the truth for (randomized response, Gaussian) and the sum of the parts (gossip:DP-5)."""
+    """Between the truth for (randomized response, Gaussian) and the sum of the parts
+    (gossip:DP-5)."""
     found = compose([StatementProfile(bound, failure), GaussianProfile(mu)]).epsilon(delta)
-    true = least_epsilon(lambda x: failure + (1 - failure) * true_delta(x, [(mu**2, 1.0)], (bound,)), delta)
+    true = least_epsilon(
+        lambda x: failure + (1 - failure) * true_delta(x, [(mu**2, 1.0)], (bound,)), delta
+    )
     assert true * (1 - 1e-9) <= found
     assert found <= bound + GaussianProfile(mu).epsilon(delta - failure) + 2e-3
     assert found <= true + 2e-3
@@ -167,7 +197,8 @@ def test_a_statement_and_a_gaussian(bound, failure, mu, delta):
 @settings(deadline=None, max_examples=4)
 @given(mixture_profiles(3), st.floats(0.1, 1), st.floats(0.1, 1), st.sampled_from([1e-6, 1e-4]))
 def test_together_with_a_mixture(profile, bound, mu, delta):
-    """Above the exact composition of (mixture, Gaussian, two randomized responses), below the sum of the parts."""
+    """Above the exact composition of (mixture, Gaussian, two randomized responses), below the sum
+    of the parts."""
     two = [StatementProfile(bound, 0.0), StatementProfile(bound / 2, 0.0)]
     found = compose([profile, GaussianProfile(mu), *two]).epsilon(delta)
     law = [(x + mu**2, w) for x, w in law_of([profile])]
@@ -187,28 +218,42 @@ def test_together_never_forgets_a_failure():
 @settings(deadline=None, max_examples=30)
 @given(st.one_of(gaussians, mixture_profiles(2), renyis, failing), st.integers(0, 4), deltas)
 def test_the_same_profile_many_times(profile, count, delta):
-    assume(not isinstance(profile, RenyiProfile) or count)  # no curve at all is no release: tested below
+    assume(
+        not isinstance(profile, RenyiProfile) or count
+    )  # no curve at all is no release: tested below
     once, listed = composed(profile, count), compose([profile] * count)
     assert once.epsilon(delta) == pytest.approx(listed.epsilon(delta), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("profile", [
-    StatementProfile(0.3, 0.0), StatementProfile(0.3, 1e-8),
-    EventsProfile(((LaplaceEvent(3.0), 2), (GaussianEvent(4.0), 1))),
-    EventsProfile(((GaussianEvent(4.0), 3),)), EventsProfile(((BoundedEvent(0.1, 1e-8), 2),)),
-    compose([StatementProfile(0.2, 1e-9), GaussianProfile(0.3)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "profile",
+    [
+        StatementProfile(0.3, 0.0),
+        StatementProfile(0.3, 1e-8),
+        EventsProfile(((LaplaceEvent(3.0), 2), (GaussianEvent(4.0), 1))),
+        EventsProfile(((GaussianEvent(4.0), 3),)),
+        EventsProfile(((BoundedEvent(0.1, 1e-8), 2),)),
+        compose([StatementProfile(0.2, 1e-9), GaussianProfile(0.3)]),
+    ],
+)
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_same_statement_many_times(profile, count):
     once, listed = composed(profile, count), compose([profile] * count)
     assert once.epsilon(1e-6) == pytest.approx(listed.epsilon(1e-6), rel=1e-6)
 
 
-@pytest.mark.parametrize("profile", [
-    GaussianProfile(1.0), GaussianProfile(math.inf), StatementProfile(1.0, 1e-3), RenyiProfile(lambda order: order),
-    MixtureProfile(np.ones(1), np.ones(1)), EventsProfile(((GaussianEvent(1.0), 1),)),
-    Failing(GaussianProfile(1.0), 1e-3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "profile",
+    [
+        GaussianProfile(1.0),
+        GaussianProfile(math.inf),
+        StatementProfile(1.0, 1e-3),
+        RenyiProfile(lambda order: order),
+        MixtureProfile(np.ones(1), np.ones(1)),
+        EventsProfile(((GaussianEvent(1.0), 1),)),
+        Failing(GaussianProfile(1.0), 1e-3),
+    ],
+)
 def test_nothing_released_is_nothing_learned(profile):
     assert composed(profile, 0).epsilon(1e-6) == compose([]).epsilon(1e-6) == 0.0
 
@@ -226,25 +271,36 @@ def test_a_failure_is_taken_from_delta(inner, failure, delta):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.one_of(gaussians, mixture_profiles(2), renyis, failing), min_size=2, max_size=4), st.data())
+@given(
+    st.lists(st.one_of(gaussians, mixture_profiles(2), renyis, failing), min_size=2, max_size=4),
+    st.data(),
+)
 def test_grouping_does_not_matter(profiles, data):
-    """compose([a, compose([b, c])]) is compose([a, b, c]), failures included; order does not matter either."""
+    """compose([a, compose([b, c])]) is compose([a, b, c]), failures included; order does not matter
+    either."""
     cut = data.draw(st.integers(1, len(profiles) - 1))
     flat = compose(profiles).epsilon(0.05)
-    assert compose([*profiles[:cut], compose(profiles[cut:])]).epsilon(0.05) == pytest.approx(flat, rel=1e-9)
+    assert compose([*profiles[:cut], compose(profiles[cut:])]).epsilon(0.05) == pytest.approx(
+        flat, rel=1e-9
+    )
     assert compose(profiles[::-1]).epsilon(0.05) == pytest.approx(flat, rel=1e-9)
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.one_of(gaussians, statements, renyis, mixture_profiles(2)), min_size=1, max_size=3), renyis)
+@given(
+    st.lists(st.one_of(gaussians, statements, renyis, mixture_profiles(2)), min_size=1, max_size=3),
+    renyis,
+)
 def test_more_releases_never_help(profiles, renyi):
-    """Next to a Renyi curve divergences add and deltas are given up: never below the curve alone."""
+    """Next to a Renyi curve divergences add and deltas are given up: never below the curve
+    alone."""
     assert compose([*profiles, renyi]).epsilon(0.05) >= renyi.epsilon(0.05) * (1 - 1e-12)
     assert compose([*profiles, renyi]).delta(1.0) >= renyi.delta(1.0) * (1 - 1e-12)
 
 
 def test_failures_survive_nested_composition():
-    """A statement's delta next to a Renyi curve is a failure too: composing the result again must keep both."""
+    """A statement's delta next to a Renyi curve is a failure too: composing the result again must
+    keep both."""
     renyi = RenyiProfile(lambda order: 0.01 * order)
     inner = compose([Failing(renyi, 1e-7), StatementProfile(0.1, 2e-7)])
     whole = compose([inner, GaussianProfile(0.1)])

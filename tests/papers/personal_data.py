@@ -12,7 +12,9 @@ P1_CONFIDENCES = (0.5, 1.0, 0.75)
 
 
 def p1():
-    features = np.array([[1, 0], [0, 1], [1, 1], [1, -1], [-1, 1], [0, 1], [0.5, 0], [0, -0.5], [0.5, 0.5]], float)
+    features = np.array(
+        [[1, 0], [0, 1], [1, 1], [1, -1], [-1, 1], [0, 1], [0.5, 0], [0, -0.5], [0.5, 0.5]], float
+    )
     labels = np.array([1, -1, 1, 1, -1, 1, 1, 1, -1.0])
     owners = np.array([0, 0, 1, 1, 1, 1, 2, 2, 2])
     task = Personal(Logistic(Records.of(features, labels, owners)), 2.0 / np.array([2, 4, 3]))
@@ -25,7 +27,8 @@ def worth(joint, task, models):
 
 
 def best(joint, task, steps=400):
-    """The minimizer of M by exact block minimization: an oracle that shares no code with the algorithms' steps."""
+    """The minimizer of M by exact block minimization: an oracle that shares no code with the
+    algorithms' steps."""
     models, degrees = np.zeros((task.peers, task.dim)), joint.degrees
     for _ in range(steps):
         before = models.copy()

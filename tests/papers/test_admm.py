@@ -1,7 +1,8 @@
-"""Private ADMM against its source (walk:ADMM-5..7, ADE-1..3): exactness, the printed slips, exact audits, utility.
+"""Private ADMM against its source (walk:ADMM-5..7, ADE-1..3): exactness, the printed slips, exact
+audits, utility.
 
-Oracles are independent of the library: optima by long proximal-gradient runs, audits by Gaussian linear algebra on
-linear-quadratic instances, bounds written out from the specification.
+Oracles are independent of the library: optima by long proximal-gradient runs, audits by Gaussian
+linear algebra on linear-quadratic instances, bounds written out from the specification.
 """
 
 from math import log, sqrt
@@ -10,15 +11,14 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms.federated_admm import FederatedADMM
-from bruit.algorithms.walk_admm import WalkADMM
-from bruit.fixed_points.consensus_admm import Consensus, ConsensusNoise, task_prox
-from bruit.fixed_points.draws import Drawn, Given
-from bruit.fixed_points.iteration import Iteration
-from bruit.fixed_points.proximal_steps import proximal_gradient
-from bruit.fixed_points.regularizers import L1, ElasticNet, Free
+from bruit.algorithms.admm.consensus_admm import Consensus, ConsensusNoise, task_prox
+from bruit.algorithms.admm.draws import AddressedDraws, WrittenDraws
+from bruit.algorithms.admm.iteration import Iteration
+from bruit.algorithms.admm.regularizers import L1, ElasticNet, Free
+from bruit.algorithms.server.federated_admm import FederatedADMM
+from bruit.algorithms.tokens.walk_admm import WalkADMM
 from bruit.graphs import complete, star
-from bruit.privacy.network.admm import (
+from bruit.privacy.ahead.admm import (
     AdmmNoise,
     consensus_guarantee,
     decentralized_guarantee,
@@ -26,9 +26,12 @@ from bruit.privacy.network.admm import (
     models_guarantee,
     transcript_guarantee,
 )
-from bruit.privacy.network.published_admm import published_centralized
 from bruit.randomness import Replay
 from bruit.tasks import Logistic, Records, Ridge
+from papers.printed.admm import published_centralized
+from papers.theorems.proximal_steps import proximal_gradient
+
+pytestmark = pytest.mark.slow
 
 
 def rows(n=20, p=3, seed=0):
@@ -55,7 +58,8 @@ BEST = lasso_optimum(FEATURES, TARGETS, 0.3)
 
 
 class TestCounterExamples:
-    """Feeding the proximal point back as the mean, as Algorithms 8.3 and 8.4 print it, does not solve the Lasso."""
+    """Feeding the proximal point back as the mean, as Algorithms 8.3 and 8.4 print it, does not
+    solve the Lasso."""
 
     def printed(self, sets, gamma=0.5, share=0.5):
         u, z = np.zeros((20, 3)), np.zeros(3)
@@ -68,7 +72,7 @@ class TestCounterExamples:
 
     def test_federated(self):
         # walk:ADMM-6: 20 rows, 3 features, tau .3, l = gamma = .5, m = 5, 5000 rounds
-        draws = Drawn(Replay(0), count=5)
+        draws = AddressedDraws(Replay(0), count=5)
         sets = [np.flatnonzero(draws.active(step, (20, 3))) for step in range(5000)]
         assert np.abs(self.printed(sets)).max() == 0.0
         consensus = Consensus(task_prox(LASSO), 0.5, L1(0.3))
@@ -77,7 +81,13 @@ class TestCounterExamples:
         assert np.abs(BEST).max() > 0.5
 
     def test_federated_among_peers(self):
-        run = br.run(FederatedADMM(gamma=0.5, participants=5, l1=0.3), star(20), LASSO, steps=1600, evaluate_every=0)
+        run = br.run(
+            FederatedADMM(gamma=0.5, participants=5, l1=0.3),
+            star(20),
+            LASSO,
+            steps=1600,
+            evaluate_every=0,
+        )
         np.testing.assert_allclose(run.estimates[0], BEST, atol=1e-8)
 
     def test_walk(self):
@@ -90,12 +100,17 @@ class TestCounterExamples:
         # walk:ADMM-5, scaling: prox_{gamma r} reaches the optimum, prox_{gamma r / n} does not
         for weight, right in ((0.3, True), (0.3 / 20, False)):
             consensus = Consensus(task_prox(LASSO), 0.5, L1(weight))
-            model = consensus.model(Iteration(consensus.operator, 0.5).run(np.zeros((20, 3)), 2000, Drawn(Replay(0))))
+            model = consensus.model(
+                Iteration(consensus.operator, 0.5).run(
+                    np.zeros((20, 3)), 2000, AddressedDraws(Replay(0))
+                )
+            )
             assert bool(np.abs(model - BEST).max() < 1e-8) is right
 
 
 def quadratics(h, g):
     """prox of h_i x^2 / 2 + g_i x on states (..., n, 1)."""
+
     def prox(w, gamma):
         return (w - gamma * g[..., None]) / (1 + gamma * h[:, None])
 
@@ -103,10 +118,11 @@ def quadratics(h, g):
 
 
 def responses(n, h, gamma, share, sets, noisy_mean=False):
-    """Means of the duals after every step: how they move when g_0 moves by 2 L = 2, and with each noise alone.
+    """Means of the duals after every step: how they move when g_0 moves by 2 L = 2, and with each
+    noise alone.
 
-    `noisy_mean` puts one noise on the mean of each step (V4) and lists the released models instead. All are runs of the
-    library's own iteration: run 0 moves g_0, run 1 + j has the unit noise j.
+    `noisy_mean` puts one noise on the mean of each step (V4) and lists the released models instead.
+    All are runs of the library's own iteration: run 0 moves g_0, run 1 + j has the unit noise j.
     """
     steps, wide = len(sets), 1 if noisy_mean else n
     active = np.zeros((steps, n), bool)
@@ -116,17 +132,29 @@ def responses(n, h, gamma, share, sets, noisy_mean=False):
     noise[:, 1:] = np.eye(steps * wide).reshape(-1, steps, wide, 1).swapaxes(0, 1)
     g = np.zeros((1 + steps * wide, n))
     g[0, 0] = 2.0
-    consensus, start, draws = Consensus(quadratics(h, g), gamma), np.zeros((*g.shape, 1)), Given(noise, active)
+    consensus, start, draws = (
+        Consensus(quadratics(h, g), gamma),
+        np.zeros((*g.shape, 1)),
+        WrittenDraws(noise, active),
+    )
     if noisy_mean:
         seen = [z[:, 0] for z in ConsensusNoise(consensus, share, 1.0).models(start, steps, draws)]
     else:
-        seen = [u.mean(axis=(1, 2)) for u in Iteration(consensus.operator, share, 1.0).iterates(start, steps, draws)]
+        seen = [
+            u.mean(axis=(1, 2))
+            for u in Iteration(consensus.operator, share, 1.0).iterates(start, steps, draws)
+        ]
     seen = np.array(seen)
-    return seen[:, 0], seen[:, 1:], np.tile(np.arange(wide), steps)  # (steps,), (steps, noises), (noises,)
+    return (
+        seen[:, 0],
+        seen[:, 1:],
+        np.tile(np.arange(wide), steps),
+    )  # (steps,), (steps, noises), (noises,)
 
 
 def energy(shift, forms):
-    """The squared GDP parameter for unit noise: the least |w|^2 with forms w = shift (d' Sigma^-1 d)."""
+    """The squared GDP parameter for unit noise: the least |w|^2 with forms w = shift (d' Sigma^-1
+    d)."""
     if not len(shift):
         return 0.0
     w = np.linalg.lstsq(forms, shift, rcond=1e-10)[0]
@@ -134,11 +162,14 @@ def energy(shift, forms):
     return float(w @ w)
 
 
-@pytest.mark.parametrize(("n", "steps", "share", "gamma", "h", "joint", "last"), [
-    (5, 1, 0.5, 0.5, 0.0, 0.8, 0.8),
-    (5, 5, 0.5, 0.5, 0.5, 3.016440822, 2.741250573),
-    (20, 5, 0.25, 0.5, 0.5, 0.783396996, 0.749155469),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "steps", "share", "gamma", "h", "joint", "last"),
+    [
+        (5, 1, 0.5, 0.5, 0.0, 0.8, 0.8),
+        (5, 5, 0.5, 0.5, 0.5, 3.016440822, 2.741250573),
+        (20, 5, 0.25, 0.5, 0.5, 0.783396996, 0.749155469),
+    ],
+)
 def test_exact_audits_of_the_centralized_algorithm(n, steps, share, gamma, h, joint, last):
     # walk:ADMM-5, exact audit
     curvature = np.r_[0.0, np.full(n - 1, h)]
@@ -148,7 +179,8 @@ def test_exact_audits_of_the_centralized_algorithm(n, steps, share, gamma, h, jo
 
 
 def test_the_published_bound_is_too_small_by_the_number_of_peers():
-    # walk:ADMM-5: K = 1, linear losses: 8 alpha L^2 gamma^2 / (n sigma^2), n times Theorem 8.7; X = 2 loss / alpha
+    # walk:ADMM-5: K = 1, linear losses: 8 alpha L^2 gamma^2 / (n sigma^2), n times Theorem 8.7; X =
+    # 2 loss / alpha
     for n in (3, 10, 50):
         shift, forms, _ = responses(n, np.zeros(n), 0.7, 0.4, [np.arange(n)])
         published = 16 * 0.7**2 / n**2
@@ -178,7 +210,8 @@ def test_exact_audits_of_the_walk():
 
 
 def test_colluders_know_their_own_noise():
-    # walk:ADMM-5, V3: n = 20, c = 17 colluders, K = 3, linear losses: X = 16, above the 10.105 of n - 1 without them
+    # walk:ADMM-5, V3: n = 20, c = 17 colluders, K = 3, linear losses: X = 16, above the 10.105 of n
+    # - 1 without them
     shift, forms, owners = responses(20, np.zeros(20), 1.0, 0.5, [np.arange(20)] * 3)
     found = energy(shift, forms[:, owners < 3])
     assert found == pytest.approx(16.0, rel=1e-6)
@@ -187,7 +220,8 @@ def test_colluders_know_their_own_noise():
 
 
 def test_verified_bounds_hold_on_random_instances_and_the_published_one_does_not():
-    # walk:ADE-3, L = sigma = 1: transcript X = 16 K_0 gamma^2, V3 X = 64 K gamma^2 / (n - 1), V4 X = 4 K gamma^2 / n^2,
+    # walk:ADE-3, L = sigma = 1: transcript X = 16 K_0 gamma^2, V3 X = 64 K gamma^2 / (n - 1), V4 X
+    # = 4 K gamma^2 / n^2,
     # published X = 16 K gamma^2 / n^2
     rng = np.random.default_rng(5)
     broken = single = 0
@@ -203,9 +237,13 @@ def test_verified_bounds_hold_on_random_instances_and_the_published_one_does_not
             broken += exact > 16 * gamma**2 / n**2 * (1 + 1e-9)
         some = [rng.choice(n, int(rng.integers(1, n + 1)), replace=False) for _ in range(steps)]
         shift, forms, _ = responses(n, h, gamma, share, some, noisy_mean=True)
-        assert energy(shift, forms) <= 4 * (steps - 1) * gamma**2 / n**2 * (1 + 1e-9)  # the first release is blank
+        assert energy(shift, forms) <= 4 * (steps - 1) * gamma**2 / n**2 * (
+            1 + 1e-9
+        )  # the first release is blank
         walk = rng.integers(0, n, steps)
-        assert walk_energy(n, h, gamma, share, walk) <= 16 * (walk == 0).sum() * gamma**2 * (1 + 1e-9)
+        assert walk_energy(n, h, gamma, share, walk) <= 16 * (walk == 0).sum() * gamma**2 * (
+            1 + 1e-9
+        )
     assert broken == single > 5
 
 
@@ -215,7 +253,8 @@ def charged(guarantee):
 
 
 def test_every_proven_accountant_is_above_the_exact_loss():
-    # walk:ADE-3 with the library's accountants, L = sigma = 1: 200 random linear-quadratic instances, n <= 10, K <= 8
+    # walk:ADE-3 with the library's accountants, L = sigma = 1: 200 random linear-quadratic
+    # instances, n <= 10, K <= 8
     rng = np.random.default_rng(11)
     violations, firsts = [], []
     for _ in range(200):
@@ -233,7 +272,9 @@ def test_every_proven_accountant_is_above_the_exact_loss():
             exact = energy(*responses(n, h, gamma, share, some)[:2]) * (1 - 1e-9)
             assert exact <= charged(federated_guarantee(noise, times))
             shift, forms, _ = responses(n, h, gamma, share, some, noisy_mean=True)
-            assert energy(shift, forms) * (1 - 1e-9) <= charged(consensus_guarantee(n, steps, 1.0, gamma, 1.0, share))
+            assert energy(shift, forms) * (1 - 1e-9) <= charged(
+                consensus_guarantee(n, steps, 1.0, gamma, 1.0, share)
+            )
         walk = rng.integers(0, n, steps)
         if (walk == 0).any():
             exact = walk_energy(n, h, gamma, share, walk) * (1 - 1e-9)
@@ -246,7 +287,11 @@ def test_every_proven_accountant_is_above_the_exact_loss():
 def objective(features, targets, kind, regularizer):
     def losses(x):
         scores = x @ features.T
-        return np.logaddexp(0, -targets * scores) if kind == "logistic" else (scores - targets) ** 2 / 2
+        return (
+            np.logaddexp(0, -targets * scores)
+            if kind == "logistic"
+            else (scores - targets) ** 2 / 2
+        )
 
     return lambda x: float(losses(x).mean() + regularizer.value(x))
 
@@ -257,14 +302,19 @@ def best_value(features, targets, kind, regularizer):
     x, rate = np.zeros(features.shape[1]), 1 / smoothness
     for _ in range(4000):
         scores = features @ x
-        slopes = -targets / (1 + np.exp(targets * scores)) if kind == "logistic" else scores - targets
+        slopes = (
+            -targets / (1 + np.exp(targets * scores)) if kind == "logistic" else scores - targets
+        )
         x = regularizer.prox(x - rate * features.T @ slopes / len(features), rate)
     return objective(features, targets, kind, regularizer)(x)
 
 
 PROBLEMS = [
-    ("ridge", ElasticNet(0.0, 0.1)), ("lasso", L1(0.1)), ("logistic", ElasticNet(0.02, 0.02)), ("plain", Free()),
-]  # fmt: skip
+    ("ridge", ElasticNet(0.0, 0.1)),
+    ("lasso", L1(0.1)),
+    ("logistic", ElasticNet(0.02, 0.02)),
+    ("plain", Free()),
+]
 
 
 @pytest.mark.parametrize("relaxation", [0.5, 0.9])
@@ -277,14 +327,19 @@ def test_without_noise_all_three_reach_the_optimum(kind, regularizer, relaxation
         task, gamma = Logistic(Records.of(features, targets, np.arange(25))), 10.0
     else:
         task, gamma = Ridge(Records.of(features, targets, np.arange(25))), 0.5
-    value, best = objective(features, targets, kind, regularizer), best_value(features, targets, kind, regularizer)
+    value, best = (
+        objective(features, targets, kind, regularizer),
+        best_value(features, targets, kind, regularizer),
+    )
     consensus = Consensus(task_prox(task), gamma, regularizer)
     for count, steps in ((None, 400), (5, 1500)):  # allowed: 2000 iterations, 10,000 rounds
-        u = Iteration(consensus.operator, relaxation).run(np.zeros((25, 3)), steps, Drawn(Replay(1), count))
+        u = Iteration(consensus.operator, relaxation).run(
+            np.zeros((25, 3)), steps, AddressedDraws(Replay(1), count)
+        )
         assert value(consensus.model(u)) - best < 1e-6
     penalties = {"l1": getattr(regularizer, "l1", 0.0), "l2": getattr(regularizer, "l2", 0.0)}
     penalties["l1"] += regularizer.weight if isinstance(regularizer, L1) else 0.0
-    walk = WalkADMM(gamma, relaxation, **penalties)
+    walk = WalkADMM(gamma=gamma, relaxation=relaxation, **penalties)
     run = br.run(walk, complete(25), task, steps=1500, evaluate_every=0)  # allowed: 500 n = 12,500
     assert value(run.estimates[run.trace.meetings.b[-1]]) - best < 1e-6
 
@@ -293,7 +348,8 @@ RUNS, PEERS, WIDTH, WEIGHT = 4, 1000, 64, 0.005
 
 
 class Sparse:
-    """walk:ADE-2: 1000 records of 64 numbers, 8 coefficients not zero, Huber loss of slope at most 1, L1 penalty."""
+    """walk:ADE-2: 1000 records of 64 numbers, 8 coefficients not zero, Huber loss of slope at most
+    1, L1 penalty."""
 
     def __init__(self, seed):
         rng = np.random.default_rng(seed)
@@ -309,24 +365,35 @@ class Sparse:
         self.best = self.value(x)
         records = Records.of(self.features, self.targets, np.arange(PEERS), rows="unit")
         self.prox = task_prox(Ridge(records, derivative_clip=1.0))
-        self.draws, self.start = Drawn(Replay(seed)), np.zeros((RUNS, PEERS, WIDTH))
+        self.draws, self.start = AddressedDraws(Replay(seed)), np.zeros((RUNS, PEERS, WIDTH))
 
     def value(self, x):
         gap = np.abs(x @ self.features.T - self.targets)
-        return np.where(gap <= 1, gap**2 / 2, gap - 0.5).mean(axis=-1) + WEIGHT * np.abs(x).sum(axis=-1)
+        return np.where(gap <= 1, gap**2 / 2, gap - 0.5).mean(axis=-1) + WEIGHT * np.abs(x).sum(
+            axis=-1
+        )
 
     def gradient(self, x):
         return np.clip(x @ self.features.T - self.targets, -1, 1) @ self.features / PEERS
 
     def variant(self, rho, steps, gamma):
-        """V4: rho = 2 K gamma^2 / (n sigma_z)^2; the first of K + 1 released models knows no data."""
-        consensus, noise = Consensus(self.prox, gamma, L1(WEIGHT)), gamma / PEERS * sqrt(2 * steps / rho)
+        """V4: rho = 2 K gamma^2 / (n sigma_z)^2; the first of K + 1 released models knows no
+        data."""
+        consensus, noise = (
+            Consensus(self.prox, gamma, L1(WEIGHT)),
+            gamma / PEERS * sqrt(2 * steps / rho),
+        )
         return ConsensusNoise(consensus, 0.5, noise).run(self.start, steps + 1, self.draws)
 
     def printed(self, rho, steps, gamma):
         """Algorithm 8.2 with V3: rho = 32 K gamma^2 / ((n - 1) sigma^2)."""
-        consensus, noise = Consensus(self.prox, gamma, L1(WEIGHT)), gamma * sqrt(32 * steps / ((PEERS - 1) * rho))
-        return consensus.model(Iteration(consensus.operator, 0.5, noise).run(self.start, steps, self.draws))
+        consensus, noise = (
+            Consensus(self.prox, gamma, L1(WEIGHT)),
+            gamma * sqrt(32 * steps / ((PEERS - 1) * rho)),
+        )
+        return consensus.model(
+            Iteration(consensus.operator, 0.5, noise).run(self.start, steps, self.draws)
+        )
 
     def descent(self, rho, steps, rate):
         """Private proximal gradient: K releases of sensitivity 2 / n."""
@@ -336,13 +403,18 @@ class Sparse:
 
     def least(self, method, rho, steps, lengths):
         """The least excess objective over a grid, mean of the runs."""
-        found = [self.value(method(rho, k, length)).mean() - self.best for k in steps for length in lengths]
+        found = [
+            self.value(method(rho, k, length)).mean() - self.best
+            for k in steps
+            for length in lengths
+        ]
         return float(min(found))
 
 
 @pytest.mark.slow
 def test_sparse_regression_under_privacy():
-    # walk:ADE-2: the consensus-noise variant beats Algorithm 8.2 with V3 noise at every epsilon, and is within a factor
+    # walk:ADE-2: the consensus-noise variant beats Algorithm 8.2 with V3 noise at every epsilon,
+    # and is within a factor
     # 2 of private proximal gradient at epsilon 5 on this draw (1.8; other draws went up to 2.3).
     problem, grid = Sparse(seed=1), (5, 10, 20, 50)
     for epsilon in (0.5, 1.0, 5.0):

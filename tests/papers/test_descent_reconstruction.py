@@ -1,4 +1,5 @@
-"""Images out of decentralized gradient descent: the line of 31, the Florentine families, learning rates, real digits.
+"""Images out of decentralized gradient descent: the line of 31, the Florentine families, learning
+rates, real digits.
 
 Thesis on attacks in decentralized learning, chapter 4 and appendix A (gossip:EXP-8 to EXP-11).
 """
@@ -9,15 +10,27 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.attacks.descent import Descent, knowledge_matrix, observations
-from bruit.attacks.gradients import estimable, estimate, from_run
-from bruit.attacks.inversion import SYNTHETIC_SUCCESS, invert, psnr, score, true_records
-from bruit.attacks.picture import save_grid
+from bruit.adversary.attacks.descent import KnownDescent, knowledge_matrix, observations
+from bruit.adversary.attacks.gradients import estimable, estimate, from_run
+from bruit.adversary.attacks.inversion import SYNTHETIC_SUCCESS, invert, psnr, score, true_records
+from bruit.adversary.attacks.picture import save_grid
 from bruit.graphs import florentine, from_networkx, path
 from bruit.tasks import Records, Softmax
 
-FULL_RANK = ("Medici", "Castellani", "Peruzzi", "Strozzi", "Barbadori", "Ridolfi", "Tornabuoni", "Albizzi", "Bischeri",
-             "Guadagni")  # fmt: skip
+pytestmark = pytest.mark.slow
+
+FULL_RANK = (
+    "Medici",
+    "Castellani",
+    "Peruzzi",
+    "Strozzi",
+    "Barbadori",
+    "Ridolfi",
+    "Tornabuoni",
+    "Albizzi",
+    "Bischeri",
+    "Guadagni",
+)
 FAMILIES = florentine(kind="laplacian", plus=0)
 
 
@@ -25,7 +38,9 @@ def images(peers, seed, pixels=3072):
     """One uniform image of CIFAR's size a peer, ten classes, softmax regression with bias."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(peers) % 10).astype(float)
-    return Softmax(Records.of(rng.uniform(size=(peers, pixels)), labels, np.arange(peers), intercept=True))
+    return Softmax(
+        Records.of(rng.uniform(size=(peers, pixels)), labels, np.arange(peers), intercept=True)
+    )
 
 
 def recovered(run, task, attacker, peak=1.0):
@@ -48,11 +63,14 @@ def test_line_of_31(seed):
 
 
 def test_line_of_31_is_badly_conditioned():
-    """gossip:EXP-8: condition number 7.7e11, and 2.7e17 with plus = 1, where double precision ends near distance 25."""
-    assert np.linalg.cond(knowledge_matrix(Descent.on(path(31, plus=0), 0, 31))) == pytest.approx(7.7e11, rel=0.01)
+    """gossip:EXP-8: condition number 7.7e11, and 2.7e17 with plus = 1, where double precision ends
+    near distance 25."""
+    assert np.linalg.cond(
+        knowledge_matrix(KnownDescent.on(path(31, plus=0), 0, 31))
+    ) == pytest.approx(7.7e11, rel=0.01)
     graph, task = path(31), images(31, 0)
     # The smallest singular value is below rounding, so only the order of magnitude is reproducible.
-    assert np.linalg.cond(knowledge_matrix(Descent.on(graph, 0, 31))) > 5e16
+    assert np.linalg.cond(knowledge_matrix(KnownDescent.on(graph, 0, 31))) > 5e16
     run = br.run(br.GossipSGD(1e-5), graph, task, steps=31, watch=[0], evaluate_every=0)
     found = from_run(run, task, 0)
     assert found.estimable.all()  # exact arithmetic knows better
@@ -73,8 +91,8 @@ def florentine_successes(rate, seed):
 def test_florentine_families():
     """gossip:EXP-9: at rate 1e-5 the ten attackers of full rank at T = 7 reach at least 13 of 14.
 
-    The median of three runs, as the source averages over ten: Barbadori has as many equations as unknowns, and in about
-    one draw of images out of eight it gets 12.
+    The median of three runs, as the source averages over ten: Barbadori has as many equations as
+    unknowns, and in about one draw of images out of eight it gets 12.
     """
     runs = np.array([florentine_successes(1e-5, seed) for seed in range(3)])
     median = dict(zip(FAMILIES.labels, np.median(runs, axis=0), strict=True))
@@ -84,19 +102,23 @@ def test_florentine_families():
 
 
 def test_florentine_estimable_gradients():
-    """gossip:EXP-9 through REC-5: the exact counts of gossip averaging, oneself left out, at T = 3, 7 and 15."""
+    """gossip:EXP-9 through REC-5: the exact counts of gossip averaging, oneself left out, at T = 3,
+    7 and 15."""
     expected = {
         3: [2, 15, 9, 9, 9, 3, 5, 5, 4, 3, 3, 7, 5, 2, 2],
         7: [2, 15, 15, 15, 15, 15, 15, 15, 15, 3, 3, 15, 15, 2, 2],
         15: [15] * 15,
     }
     for steps, counts in expected.items():
-        assert [1 + int(estimable(Descent.on(FAMILIES, v, steps)).sum()) for v in range(15)] == counts
+        assert [
+            1 + int(estimable(KnownDescent.on(FAMILIES, v, steps)).sum()) for v in range(15)
+        ] == counts
 
 
 @pytest.mark.slow
 def test_learning_rates():
-    """gossip:EXP-10: successes over the 15 attackers fall from 1e-5 to 1e-2; reference 177, 156, 69, 40 of 210."""
+    """gossip:EXP-10: successes over the 15 attackers fall from 1e-5 to 1e-2; reference 177, 156,
+    69, 40 of 210."""
     totals = [sum(florentine_successes(rate, 0)) for rate in (1e-5, 1e-4, 1e-3, 1e-2)]
     assert totals == sorted(set(totals), reverse=True)
     for found, reference in zip(totals, (177, 156, 69, 40), strict=True):
@@ -104,7 +126,8 @@ def test_learning_rates():
 
 
 def digits(peers, seed=0):
-    """One real digit a peer, pixels in 0..1, each record divided by its norm: the task of a private run."""
+    """One real digit a peer, pixels in 0..1, each record divided by its norm: the task of a private
+    run."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
@@ -115,7 +138,8 @@ def digits(peers, seed=0):
 
 
 def test_a_digit_at_distance_two_and_the_noise_that_hides_it(tmp_path):
-    """From br.run to a picture: peer 0 sees the digits of peers it never talks to; noise of epsilon 8 ends it."""
+    """From br.run to a picture: peer 0 sees the digits of peers it never talks to; noise of epsilon
+    8 ends it."""
     graph, task = br.graphs.ring(8), digits(8)
     algorithm, steps = br.GossipSGD(rate=1e-3), 5
     open_run = br.run(algorithm, graph, task, steps=steps, watch=[0], evaluate_every=0)
@@ -128,7 +152,9 @@ def test_a_digit_at_distance_two_and_the_noise_that_hides_it(tmp_path):
     assert (scores.psnr[far] > 20.0).all()
     assert scores.label_right[far].all()
     noise = br.Gaussian(clip=1.5).calibrate(8.0)
-    private = br.run(algorithm, graph, task, steps=steps, watch=[0], evaluate_every=0, privacy=noise)
+    private = br.run(
+        algorithm, graph, task, steps=steps, watch=[0], evaluate_every=0, privacy=noise
+    )
     for method in ("ols", "gls"):
         hidden = invert(task, from_run(private, task, 0, method=method))
         assert (score(task, hidden).psnr < 10.0).all()
@@ -137,7 +163,8 @@ def test_a_digit_at_distance_two_and_the_noise_that_hides_it(tmp_path):
 
 
 def test_a_coalition_sees_more_than_its_members():
-    """gossip:REC-6 for colluding peers: on a line, two attackers in the middle need fewer steps than one end."""
+    """gossip:REC-6 for colluding peers: on a line, two attackers in the middle need fewer steps
+    than one end."""
     graph, task = path(9), digits(9, seed=1)
     run = br.run(br.GossipSGD(rate=1e-3), graph, task, steps=3, watch=[3, 5], evaluate_every=0)
     alone, both = from_run(run, task, 3), from_run(run, task, {3, 5})
@@ -161,26 +188,30 @@ def test_a_graph_of_ones_own():
 
 @pytest.mark.slow
 def test_a_convolutional_network_on_a_line():
-    """gossip:EXP-8 with the network of EXP-11 and gradient matching: a real digit three peers away."""
-    pytest.importorskip("torch")
+    """gossip:EXP-8 with the network of EXP-11 and gradient matching: a real digit three peers
+    away."""
     import torch
     from sklearn.datasets import load_digits
 
-    from bruit.attacks.matching import Matching, convnet, gradient_of
-    from bruit.attacks.matching import invert as match
+    from papers.baselines.matching import Matching, convnet, gradient_of
+    from papers.baselines.matching import invert as match
 
     data, graph, rate = load_digits(), path(4, plus=0), 1e-6
-    network = convnet((1, 8, 8), 10, hidden=256)
+    network = convnet((1, 8, 8), 10, hidden=1024)
     start = torch.nn.utils.parameters_to_vector(network.parameters()).detach().numpy().copy()
     models, said = np.tile(start, (4, 1)), []
     for _ in range(4):
         gradients = []
         for peer in range(4):
-            torch.nn.utils.vector_to_parameters(torch.as_tensor(models[peer].copy()), network.parameters())
-            gradients.append(gradient_of(network, data.images[peer][None, None] / 16.0, int(data.target[peer])))
+            torch.nn.utils.vector_to_parameters(
+                torch.as_tensor(models[peer].copy()), network.parameters()
+            )
+            gradients.append(
+                gradient_of(network, data.images[peer][None, None] / 16.0, int(data.target[peer]))
+            )
         said.append(models - rate * np.stack(gradients))
         models = graph.weights @ said[-1]
-    descent = Descent.on(graph, 0, 4)
+    descent = KnownDescent.on(graph, 0, 4)
     heard = observations(descent, [row[[1]] for row in said], np.stack(said)[:, [0]], start)
     found = estimate(descent, heard, rate).of(3)
     torch.nn.utils.vector_to_parameters(torch.as_tensor(start), network.parameters())

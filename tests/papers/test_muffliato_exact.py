@@ -1,12 +1,13 @@
-"""Muffliato's printed pairwise loss against the exact one: where the printed one is below the truth."""
+"""Muffliato's printed pairwise loss against the exact one: where the printed one is below the
+truth."""
 
 import numpy as np
 import pytest
 
 from bruit.graphs import erdos_renyi, hypercube, path, ring, torus
-from bruit.privacy.network.krylov import leverage
-from bruit.privacy.network.pairwise import pairwise
-from bruit.privacy.network.published import published_losses, published_pairwise
+from bruit.privacy.exact.all_pairs import pairwise
+from bruit.privacy.exact.krylov import leverage
+from bruit.privacy.theorems.published import published_losses, published_pairwise
 
 
 def test_smallest_counter_example() -> None:
@@ -24,7 +25,8 @@ def test_antipode_of_a_ring() -> None:
 
 
 def test_distance_five_on_a_torus() -> None:
-    """16 x 16 torus after five steps, peers at distance five: the printed loss is far below the exact one."""
+    """16 x 16 torus after five steps, peers at distance five: the printed loss is far below the
+    exact one."""
     graph = torus(16, 16)
     far = np.flatnonzero(graph.distances(0) == 5)
     printed = published_pairwise(graph, 5)[far, 0]
@@ -42,7 +44,16 @@ def test_hypercube_of_figure_6() -> None:
     assert (found.loss.sum() - 1) / 2048 == pytest.approx(0.0541992188, rel=1e-8)
     printed = published_losses(lambda t: hypercube(11), 2048, 19, [0])
     source = [
-        2.25292, 0.633731, 0.238521, 0.118082, 0.0699521, 0.0453587, 0.0317215, 0.022548, 0.0168242, 0.0123197,
+        2.25292,
+        0.633731,
+        0.238521,
+        0.118082,
+        0.0699521,
+        0.0453587,
+        0.0317215,
+        0.022548,
+        0.0168242,
+        0.0123197,
         0.00945399,
     ]
     np.testing.assert_allclose(printed[first], source, rtol=1e-5)
@@ -50,7 +61,8 @@ def test_hypercube_of_figure_6() -> None:
 
 
 def test_mean_survives() -> None:
-    """gossip:MUF-3: sum of exact losses = rank - 1 <= T d_v, the number the mean formula of the paper uses."""
+    """gossip:MUF-3: sum of exact losses = rank - 1 <= T d_v, the number the mean formula of the
+    paper uses."""
     graph = erdos_renyi(120, c=1.5, seed=2)
     found = pairwise(graph, 6)
     sums = np.nansum(found.m, axis=0)
@@ -59,7 +71,8 @@ def test_mean_survives() -> None:
 
 
 def test_printed_loss_is_no_bound_on_random_graphs() -> None:
-    """Most pairs of an Erdos-Renyi graph lose more than printed, while neighbors are charged more than local DP."""
+    """Most pairs of an Erdos-Renyi graph lose more than printed, while neighbors are charged more
+    than local DP."""
     graph = erdos_renyi(200, c=1.5, seed=0)
     exact, printed = pairwise(graph, 6).m, published_pairwise(graph, 6)
     off = ~np.eye(200, dtype=bool)

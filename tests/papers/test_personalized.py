@@ -1,23 +1,20 @@
 """Worked numbers and experiments of perso:PERSO-1..15, EXP-1, EXP-2, EXP-3."""
 
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
 import bruit as br
-from benchmarks.papers.personal_private import CASES, MEASURED, private_row
-from benchmarks.papers.personal_problems import angles, moons
-from bruit.algorithms.boosting import Boosting
-from bruit.algorithms.gossip_admm import GossipADMM
-from bruit.algorithms.gossip_admm import State as AdmmState
-from bruit.algorithms.home import TaskDoor
+from bruit.algorithms.course import Course
+from bruit.algorithms.gossip.gossip_admm import GossipADMM
+from bruit.algorithms.gossip.gossip_admm import State as AdmmState
 from bruit.algorithms.messages import Slots
-from bruit.algorithms.model_propagation import ModelPropagation
-from bruit.algorithms.personalized import Personalized, State
+from bruit.algorithms.personal.boosting import Boosting
+from bruit.algorithms.personal.model_propagation import ModelPropagation
+from bruit.algorithms.personal.personalized import Personalized, State
+from bruit.algorithms.task_door import TaskDoor
 from bruit.graphs.learn import Collaboration
 from bruit.graphs.similarity import similarity
 from bruit.personal.alternate import alternate
@@ -30,17 +27,26 @@ from bruit.randomness import Replay
 from bruit.tasks import Mean, Records
 from bruit.tasks.boosted import Boosted
 from bruit.trace import Meetings, Trace
+from papers.figures.personal_private import CASES, MEASURED, private_row
+from papers.figures.personal_problems import angles, moons
+from tests.papers.personal_data import P1_CONFIDENCES, P1_SMOOTHNESS, P1_WEIGHTS, best, p1, worth
 
-sys.path.insert(0, str(Path(__file__).parent))
-from personal_data import P1_CONFIDENCES, P1_SMOOTHNESS, P1_WEIGHTS, best, p1, worth
+pytestmark = pytest.mark.slow
 
 DESCENT = Personalized(1.0, P1_SMOOTHNESS, P1_CONFIDENCES)
+
+
+def compiled(algorithm, state, graph, woken, door):
+    """The state after these peers woke in this order, by the compiled path."""
+    return algorithm.fused(
+        state, Course(graph=graph, steps=0, public=None, door=door, dice=door.dice, acting=woken)
+    )[0]
 
 
 def woken(peers, partners=None, n=3):
     a = np.array(peers)
     b = a if partners is None else np.array(partners)
-    return Trace(n, len(a), Meetings(np.arange(len(a), dtype=float), a, b))
+    return Trace(peers=n, steps=len(a), meetings=Meetings(np.arange(len(a), dtype=float), a, b))
 
 
 def run(algorithm, graph, task, given=None, steps=1, **options):
@@ -53,13 +59,21 @@ def test_constants_of_the_toy_problem():
     assert joint.degrees == pytest.approx((1.5, 1.25, 0.75))
     constants = joint.block_constants(np.array(P1_SMOOTHNESS))
     assert constants == pytest.approx((2.4375, 2.5, 1.1953125))
-    assert 1.0 / (1.0 + joint.confidences * P1_SMOOTHNESS) == pytest.approx((0.6153846154, 0.5, 0.6274509804))
+    assert 1.0 / (1.0 + joint.confidences * P1_SMOOTHNESS) == pytest.approx(
+        (0.6153846154, 0.5, 0.6274509804)
+    )
     zero, ids = np.zeros((3, 2)), np.arange(3)
     assert worth(joint, task, zero) == pytest.approx(1.7761896502, abs=1e-10)
     slope = joint.gradient(zero, task.gradient(ids, zero))
-    assert slope == pytest.approx(np.array([[-0.1875, 0.1875], [-0.46875, 0], [0, 0.09375]]), abs=1e-12)
+    assert slope == pytest.approx(
+        np.array([[-0.1875, 0.1875], [-0.46875, 0], [0, 0.09375]]), abs=1e-12
+    )
     found = best(joint, task)
-    expected = [(0.287607788, -0.145405638), (0.381439432, -0.071903568), (0.209913966, -0.162733859)]
+    expected = [
+        (0.287607788, -0.145405638),
+        (0.381439432, -0.071903568),
+        (0.209913966, -0.162733859),
+    ]
     assert found == pytest.approx(np.array(expected), abs=2e-8)
     assert worth(joint, task, found) == pytest.approx(1.638729484251, abs=1e-11)
     loose = replace(joint, coupling=0.5)
@@ -67,8 +81,12 @@ def test_constants_of_the_toy_problem():
     assert best(loose, task)[1] == pytest.approx((0.420436553, -0.045642528), abs=2e-8)
 
 
-EXPECTED = [(0, (0.076923077, -0.076923077), 1.7612117028), (1, (0.218269231, -0.030769231), 1.6915337560),
-            (2, (0.077828054, -0.117043741), 1.6791563893), (0, (0.185394195, -0.116515361), 1.6622791385)]  # fmt: skip
+EXPECTED = [
+    (0, (0.076923077, -0.076923077), 1.7612117028),
+    (1, (0.218269231, -0.030769231), 1.6915337560),
+    (2, (0.077828054, -0.117043741), 1.6791563893),
+    (0, (0.185394195, -0.116515361), 1.6622791385),
+]
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -78,9 +96,9 @@ def test_coordinate_descent_step_by_step(fused):
     graph, order = similarity(P1_WEIGHTS), [peer for peer, _, _ in EXPECTED]
     for count, (peer, model, value) in enumerate(EXPECTED, start=1):
         if fused:
-            door = TaskDoor(task, None, Replay(0), Ledger(3))
+            door = TaskDoor(task=task, mechanism=None, dice=Replay(0), ledger=Ledger(peers=3))
             begin = State(np.zeros((3, 2)), np.zeros(3, np.int64))
-            models = DESCENT.fused_wakes(begin, graph, np.array(order[:count]), door).model
+            models = compiled(DESCENT, begin, graph, np.array(order[:count]), door).model
         else:
             models = run(DESCENT, graph, task, woken(order[:count])).estimates
         assert models[peer] == pytest.approx(model, abs=1e-9)
@@ -91,10 +109,13 @@ def test_descent_is_monotone_and_ends_at_the_minimum():
     """perso:PERSO-2: M never rises; the fixed point has no slope."""
     task, joint = p1()
     graph, order = similarity(P1_WEIGHTS), np.random.default_rng(0).integers(0, 3, 600)
-    door, state = TaskDoor(task, None, Replay(0), Ledger(3)), State(np.zeros((3, 2)), np.zeros(3, np.int64))
+    door, state = (
+        TaskDoor(task=task, mechanism=None, dice=Replay(0), ledger=Ledger(peers=3)),
+        State(np.zeros((3, 2)), np.zeros(3, np.int64)),
+    )
     values = [worth(joint, task, state.model)]
     for peer in order:
-        state = DESCENT.fused_wakes(state, graph, np.array([peer]), door)
+        state = compiled(DESCENT, state, graph, np.array([peer]), door)
         values.append(worth(joint, task, state.model))
     assert max(np.diff(values)) <= 1e-14
     slope = joint.gradient(state.model, task.gradient(np.arange(3), state.model))
@@ -113,11 +134,16 @@ def test_rate_holds_on_average():
     assert wakes_for(factor, gap, 1e-6) == 231
     rng, graph, gaps = np.random.default_rng(1), similarity(P1_WEIGHTS), np.zeros((200, 4))
     for k in range(len(gaps)):
-        state, door = State(np.zeros((3, 2)), np.zeros(3, np.int64)), TaskDoor(task, None, Replay(0), Ledger(3))
+        state, door = (
+            State(np.zeros((3, 2)), np.zeros(3, np.int64)),
+            TaskDoor(task=task, mechanism=None, dice=Replay(0), ledger=Ledger(peers=3)),
+        )
         for part in range(4):
-            state = DESCENT.fused_wakes(state, graph, rng.integers(0, 3, 10), door)
+            state = compiled(DESCENT, state, graph, rng.integers(0, 3, 10), door)
             gaps[k, part] = worth(joint, task, state.model) - 1.638729484251
-    assert (gaps.mean(axis=0) <= [gap_bound(factor, 10 * (part + 1), gap) for part in range(4)]).all()
+    assert (
+        gaps.mean(axis=0) <= [gap_bound(factor, 10 * (part + 1), gap) for part in range(4)]
+    ).all()
 
 
 LOCAL = np.array([[1, 0], [0, 1], [-1, 0.5]])
@@ -130,19 +156,27 @@ def test_model_propagation():
     closed = [(0.310664606, 0.438948995), (0.095054096, 0.727588872), (-0.292117465, 0.520092736)]
     assert ended == pytest.approx(np.array(closed), abs=1e-8)
     joint = Joint(P1_WEIGHTS, np.array(P1_CONFIDENCES))
-    assert joint.value(ended, ((ended - LOCAL) ** 2).sum(axis=1) / 2) == pytest.approx(0.6250241499, abs=1e-9)
-    # The printed sweep starts at zero, peers here at their own models: it is descent with L = 1 on the mean task.
-    swept = run(Personalized(1.0, 1.0, P1_CONFIDENCES), graph, Mean(LOCAL), woken([0, 1, 2])).estimates
-    assert swept == pytest.approx(np.array([(0.333333333, 0), (0.133333333, 0.5), (-0.276190476, 0.309523810)]),
-                                  abs=1e-9)  # fmt: skip
+    assert joint.value(ended, ((ended - LOCAL) ** 2).sum(axis=1) / 2) == pytest.approx(
+        0.6250241499, abs=1e-9
+    )
+    # The printed sweep starts at zero, peers here at their own models: it is descent with L = 1 on
+    # the mean task.
+    swept = run(
+        Personalized(1.0, 1.0, P1_CONFIDENCES), graph, Mean(LOCAL), woken([0, 1, 2])
+    ).estimates
+    assert swept == pytest.approx(
+        np.array([(0.333333333, 0), (0.133333333, 0.5), (-0.276190476, 0.309523810)]), abs=1e-9
+    )
 
 
 def test_gossip_admm_step_by_step():
     """perso:PERSO-5; the graph divides weights by 1.5, so rho is divided as well."""
-    expected = [(0.228426396, 0, 0, 0.338345865, 0, 0),
-                (0.228426396, 0, 0.041219801, 0.338345865, -0.195746738, 0.097873369),
-                (0.228426396, 0.068699668, 0.041219801, 0.338345865, -0.192559126, 0.124038346)]  # fmt: skip
-    algorithm = GossipADMM(1.0, rho=1 / 1.5, confidences=P1_CONFIDENCES)
+    expected = [
+        (0.228426396, 0, 0, 0.338345865, 0, 0),
+        (0.228426396, 0, 0.041219801, 0.338345865, -0.195746738, 0.097873369),
+        (0.228426396, 0.068699668, 0.041219801, 0.338345865, -0.192559126, 0.124038346),
+    ]
+    algorithm = GossipADMM(coupling=1.0, rho=1 / 1.5, confidences=P1_CONFIDENCES)
     for count in (1, 2, 3):
         given = woken([0, 1, 0][:count], [1, 2, 2][:count])
         found = run(algorithm, similarity(P1_WEIGHTS), Mean(LOCAL), given).estimates
@@ -153,7 +187,9 @@ def test_gossip_admm_step_by_step():
 def test_gossip_admm_reaches_the_optimum_of_descent(inner):
     """perso:PERSO-5, EXP-1: the same optimum on P1, exact or by ten gradient steps."""
     task, joint = p1()
-    algorithm = GossipADMM(1.0, 0.3, inner, P1_SMOOTHNESS, P1_CONFIDENCES)
+    algorithm = GossipADMM(
+        coupling=1.0, rho=0.3, inner=inner, smoothness=P1_SMOOTHNESS, confidences=P1_CONFIDENCES
+    )
     found = run(algorithm, similarity(P1_WEIGHTS), task, steps=400).estimates
     assert found == pytest.approx(best(joint, task), abs=1e-8)
     descent = run(DESCENT, similarity(P1_WEIGHTS), task, steps=200).estimates
@@ -161,19 +197,28 @@ def test_gossip_admm_reaches_the_optimum_of_descent(inner):
 
 
 def two_boosters():
-    rows = [np.array([[1, -1, 1], [1, 1, -1]]), np.array([[-1, 1, 1], [1, 1, 1], [-1, 1, -1], [1, -1, 1]])]
-    records = Records.of(np.concatenate(rows).astype(float), np.ones(6), np.array([0, 0, 1, 1, 1, 1]))
+    rows = [
+        np.array([[1, -1, 1], [1, 1, -1]]),
+        np.array([[-1, 1, 1], [1, 1, 1], [-1, 1, -1], [1, -1, 1]]),
+    ]
+    records = Records.of(
+        np.concatenate(rows).astype(float), np.ones(6), np.array([0, 0, 1, 1, 1, 1])
+    )
     return Boosted(records), Joint(np.array([[0, 0.8], [0.8, 0]]), np.array([0.5, 1.0]), 0.2)
 
 
 def test_frank_wolfe_numbers():
-    """perso:PERSO-6: slopes, steps and objective of the worked example, with the task's gradients."""
+    """perso:PERSO-6: slopes, steps and objective of the worked example, with the task's
+    gradients."""
     task, joint = two_boosters()
     models, ids = np.zeros((2, 3)), np.arange(2)
     assert worth(joint, task, models) == pytest.approx(1.3862943611, abs=1e-10)
-    expected = [((-0.4, 0, 0), 0.9510943611), ((-0.256, -0.4, -0.4), 1.2024188326),
-                ((-0.144, -0.213333333, 0), 1.4802559839),
-                ((-0.725720758, 0.554485899, -0.708003236), 1.2935797120)]  # fmt: skip
+    expected = [
+        ((-0.4, 0, 0), 0.9510943611),
+        ((-0.256, -0.4, -0.4), 1.2024188326),
+        ((-0.144, -0.213333333, 0), 1.4802559839),
+        ((-0.725720758, 0.554485899, -0.708003236), 1.2935797120),
+    ]
     for t, (slope, value) in enumerate(expected, start=1):
         u = (t - 1) % 2
         g = joint.gradient(models, task.gradient(ids, models))[u]
@@ -182,7 +227,9 @@ def test_frank_wolfe_numbers():
         models[u] *= 1 - gamma
         models[u, k] -= gamma * 2.0 * np.sign(g[k])
         assert worth(joint, task, models) == pytest.approx(value, abs=1e-10)
-    assert models == pytest.approx(np.array([[0.685714286, 1.142857143, 0], [1, 0.666666667, 0]]), abs=1e-9)
+    assert models == pytest.approx(
+        np.array([[0.685714286, 1.142857143, 0], [1, 0.666666667, 0]]), abs=1e-9
+    )
 
 
 def test_boosting_reaches_the_printed_optimum():
@@ -202,7 +249,7 @@ AIM = Collaboration(1.0, 1.0, 0.5, 0.1)
 
 def test_graph_steps_by_hand():
     """perso:PERSO-7: objective, slopes, two steps of the compiled loop, the block constant."""
-    from bruit.kernels.graph_steps import fill, graph_steps
+    from bruit.algorithms.compiled.graph_steps import fill, graph_steps
 
     flat = np.full(6, 0.1)
     assert AIM.value(PAIRS, flat, GRAPH_MODELS, COSTS) == pytest.approx(4.5916629275, abs=1e-9)
@@ -212,23 +259,47 @@ def test_graph_steps_by_hand():
     keys, values = np.full(32, -1), np.zeros(32)
     fill(keys, values, PAIRS[:, 0] * 4 + PAIRS[:, 1], flat)
     degrees = np.full(4, 0.3)
-    for count, (u, others, value) in enumerate([(0, (1, 2), 4.5052086420), (3, (2, 0), 4.4156811148)]):
-        graph_steps(np.array([u]), np.array([others]), GRAPH_MODELS, COSTS, degrees, keys, values, 1.0, 1.0, 0.5, 0.1,
-                    1 / 301, np.inf)  # fmt: skip
+    for count, (u, others, value) in enumerate(
+        [(0, (1, 2), 4.5052086420), (3, (2, 0), 4.4156811148)]
+    ):
+        graph_steps(
+            woken=np.array([u]),
+            sampled=np.array([others]),
+            models=GRAPH_MODELS,
+            costs=COSTS,
+            degrees=degrees,
+            keys=keys,
+            values=values,
+            coupling=1.0,
+            spread=1.0,
+            sparsity=0.5,
+            floor=0.1,
+            rate=1 / 301,
+            farthest=np.inf,
+        )
         table = dict(zip(keys.tolist(), values.tolist(), strict=True))
         weights = np.array([table[a * 4 + b] for a, b in PAIRS.tolist()])
-        assert AIM.value(PAIRS, weights, GRAPH_MODELS, COSTS) == pytest.approx(value, abs=1e-9), count
-    assert weights[[0, 1, 5, 2]] == pytest.approx((0.115249169, 0.107973422, 0.114738007, 0.109461205), abs=1e-9)
+        assert AIM.value(PAIRS, weights, GRAPH_MODELS, COSTS) == pytest.approx(value, abs=1e-9), (
+            count
+        )
+    assert weights[[0, 1, 5, 2]] == pytest.approx(
+        (0.115249169, 0.107973422, 0.114738007, 0.109461205), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("rate", ["adaptive", "safe"])
 def test_learned_graph_finds_the_two_clusters(rate):
     """perso:PERSO-7: the optimum of the worked example, and monotone decrease with safe steps."""
     wakes = 40_000 if rate == "safe" else 4000
-    learned = learn_graph(AIM, GRAPH_MODELS, COSTS, wakes=wakes, dice=Replay(0), sampled=2, rate=rate)
+    learned = learn_graph(
+        AIM, GRAPH_MODELS, COSTS, wakes=wakes, dice=Replay(0), sampled=2, rate=rate
+    )
     assert learned.history[-1] == pytest.approx(1.2590283181, abs=1e-4)
-    heavy = {tuple(pair): weight for pair, weight in zip(learned.pairs.tolist(), learned.weights, strict=True)
-             if weight > 1e-3}  # fmt: skip
+    heavy = {
+        tuple(pair): weight
+        for pair, weight in zip(learned.pairs.tolist(), learned.weights, strict=True)
+        if weight > 1e-3
+    }
     assert set(heavy) == {(0, 1), (2, 3)}
     assert (heavy[0, 1], heavy[2, 3]) == pytest.approx((1.213106131, 1.165456869), abs=2e-2)
     assert np.diff(learned.history).max() <= 1e-9
@@ -236,7 +307,8 @@ def test_learned_graph_finds_the_two_clusters(rate):
 
 
 def test_one_noisy_update():
-    """perso:PERSO-9: noise (0.1, -0.2) on the gradient of peer 1 moves its model to (0.1375, 0.1)."""
+    """perso:PERSO-9: noise (0.1, -0.2) on the gradient of peer 1 moves its model to (0.1375,
+    0.1)."""
     task, _ = p1()
     clean = run(DESCENT, similarity(P1_WEIGHTS), task, woken([1])).estimates[1]
     assert clean == pytest.approx((0.1875, 0))
@@ -265,12 +337,15 @@ def test_noise_allocation_numbers():
     ours, printed = allocate(1.0, times, 0.9, 12), published_allocate(1.0, times, 0.9, 12)
     assert ours == pytest.approx((0.20771247, 0.23904109, 0.24758542, 0.30566101), abs=1e-8)
     assert printed == pytest.approx((0.29520775, 0.25651795, 0.24766536, 0.20060894), abs=1e-8)
-    cost = [float((0.9 ** (11 - times) / split**2).sum()) for split in (ours, np.full(4, 0.25), printed)]
+    cost = [
+        float((0.9 ** (11 - times) / split**2).sum()) for split in (ours, np.full(4, 0.25), printed)
+    ]
     assert cost == pytest.approx((35.0170747, 37.1767759, 44.3822757), abs=1e-6)
 
 
 def simulated_gap(split, runs=300):
-    """perso:PERSO-12: five peers, all runs at once; `split` gives the epsilons of a peer's wake-up times."""
+    """perso:PERSO-12: five peers, all runs at once; `split` gives the epsilons of a peer's wake-up
+    times."""
     rng = np.random.default_rng(7)
     trust, coupling, horizon = np.array([1, 0.8, 0.6, 0.4, 0.2]), 0.3, 100
     weights = np.ones((5, 5)) - np.eye(5)
@@ -278,7 +353,9 @@ def simulated_gap(split, runs=300):
     joint = Joint(weights, trust, coupling)
     curved = np.diag(4 * (coupling + trust)) - coupling * weights
     optimum = np.linalg.solve(curved, (4 * trust)[:, None] * targets)
-    factor = 1 - np.linalg.eigvalsh(curved)[0] / (5 * float(joint.block_constants(np.ones(5)).max()))
+    factor = 1 - np.linalg.eigvalsh(curved)[0] / (
+        5 * float(joint.block_constants(np.ones(5)).max())
+    )
     total = 0.0
     for _ in range(runs):
         order = rng.permutation(np.repeat(np.arange(5), 20))
@@ -321,25 +398,30 @@ def descent_of(task, weights, trust, coupling, **options):
 
 @dataclass(frozen=True)
 class Introduced(GossipADMM):
-    """ADMM as perso:EXP-1 measures it: copies begin at the neighbors' models, as if these had been sent around."""
+    """ADMM as perso:EXP-1 measures it: copies begin at the neighbors' models, as if these had been
+    sent around."""
 
     known: tuple[tuple[float, ...], ...] = ()
 
     def start(self, home):
         begin, edges = home.beginning(), home.edges
         theirs = Slots(edges.start, edges.peers, np.array(self.known)[edges.peers])
-        state = AdmmState(begin, begin.copy(), theirs, edges.expand(begin), theirs, home.slots(), home.slots())
+        state = AdmmState(
+            begin, begin.copy(), theirs, edges.expand(begin), theirs, home.slots(), home.slots()
+        )
         return self._minimize(state, home)
 
 
 @pytest.mark.slow
 def test_descent_against_admm():
-    """perso:EXP-1: gap <= 0.03 after 500 wake-ups (measured 0.0104), a tenth of ADMM's, a quarter at equal vectors.
+    """perso:EXP-1: gap <= 0.03 after 500 wake-ups (measured 0.0104), a tenth of ADMM's, a quarter
+    at equal vectors.
 
-    ADMM begun as the source of the numbers begins it gives its numbers (rho 0.03: 0.491 and 0.079; 0.1: 0.127) to one
-    percent. That start is not free: each model must reach all neighbors first, 4696 vectors that are not counted.
-    `gossip-admm` supposes at first that neighbors are like itself, is worse early (0.69 after 500 meetings) and better
-    late (0.023 after 6000), so that at 24 000 vectors descent (0.0134) wins by 1.7 instead of by 5.8.
+    ADMM begun as the source of the numbers begins it gives its numbers (rho 0.03: 0.491 and 0.079;
+    0.1: 0.127) to one percent. That start is not free: each model must reach all neighbors first,
+    4696 vectors that are not counted. `gossip-admm` supposes at first that neighbors are like
+    itself, is worse early (0.69 after 500 meetings) and better late (0.023 after 6000), so that at
+    24 000 vectors descent (0.0134) wins by 1.7 instead of by 5.8.
     """
     task, weights, trust, _ = angles(0, 20)
     joint = Joint(weights, trust, 0.5)
@@ -347,7 +429,13 @@ def test_descent_against_admm():
     descent, graph = descent_of(task, weights, trust, 0.5, schedule=br.Wakes(500))
     long = State(local.copy(), np.zeros(100, np.int64))
     order = np.random.default_rng(0).integers(0, 100, 40_000)
-    optimum = descent.fused_wakes(long, graph, order, TaskDoor(task, None, Replay(0), Ledger(100))).model
+    optimum = compiled(
+        descent,
+        long,
+        graph,
+        order,
+        TaskDoor(task=task, mechanism=None, dice=Replay(0), ledger=Ledger(peers=100)),
+    ).model
     assert np.abs(joint.gradient(optimum, task.gradient(np.arange(100), optimum))).max() < 1e-10
     least = worth(joint, task, optimum)
     scale = worth(joint, task, local) - least
@@ -358,12 +446,31 @@ def test_descent_against_admm():
     assert task.scores(done.estimates).mean() == pytest.approx(0.9535, abs=0.015)
     assert done.trace.messages == pytest.approx(4 * 6000, rel=0.1)
     known, gaps = tuple(map(tuple, local.tolist())), {}
-    for rho, ticks, introduced in ((0.03, 500, True), (0.03, 6000, True), (0.1, 6000, True), (0.1, 500, False),
-                                   (0.03, 6000, False), (0.1, 6000, False)):  # fmt: skip
-        parts = (0.5, rho / float(joint.degrees.max()), 10, descent.smoothness, descent.confidences,
-                 br.Pairs("clocks", ticks))  # fmt: skip
-        other = run(Introduced(*parts, known) if introduced else GossipADMM(*parts), graph, task, after=alone)
-        assert other.trace.bytes == pytest.approx(2 * ticks * 2 * 20 * 8, rel=0.01)  # two vectors in each message
+    for rho, ticks, introduced in (
+        (0.03, 500, True),
+        (0.03, 6000, True),
+        (0.1, 6000, True),
+        (0.1, 500, False),
+        (0.03, 6000, False),
+        (0.1, 6000, False),
+    ):
+        parts = {
+            "coupling": 0.5,
+            "rho": rho / float(joint.degrees.max()),
+            "inner": 10,
+            "smoothness": descent.smoothness,
+            "confidences": descent.confidences,
+            "schedule": br.Pairs("clocks", ticks),
+        }
+        other = run(
+            Introduced(**parts, known=known) if introduced else GossipADMM(**parts),
+            graph,
+            task,
+            after=alone,
+        )
+        assert other.trace.bytes == pytest.approx(
+            2 * ticks * 2 * 20 * 8, rel=0.01
+        )  # two vectors in each message
         gaps[rho, ticks, introduced] = (worth(joint, task, other.estimates) - least) / scale
     printed = {(0.03, 500): 0.491, (0.03, 6000): 0.079, (0.1, 6000): 0.127}
     for (rho, ticks), value in printed.items():
@@ -376,7 +483,8 @@ def test_descent_against_admm():
 
 @pytest.mark.slow
 def test_everybody_gains_from_collaboration():
-    """perso:EXP-1: p = 100, 5000 wake-ups: mean gain at least 0.15, at least 95 % of users improve."""
+    """perso:EXP-1: p = 100, 5000 wake-ups: mean gain at least 0.15, at least 95 % of users
+    improve."""
     task, weights, trust, _ = angles(0, 100)
     descent, graph = descent_of(task, weights, trust, 0.5, schedule=br.Wakes(5000))
     local = task.scores(task.value(np.arange(100)))
@@ -387,13 +495,15 @@ def test_everybody_gains_from_collaboration():
 
 @pytest.fixture(scope="module")
 def private_table():
-    """perso:EXP-2: the rows that are judged, all budgets, three seeds, the best of twenty settings."""
+    """perso:EXP-2: the rows that are judged, all budgets, three seeds, the best of twenty
+    settings."""
     return {case: private_row(case, (1.0, 3.0, 10.0)) for case in (CASES[0], CASES[4])}
 
 
 @pytest.mark.slow
 def test_private_accuracy_rises_with_the_budget(private_table):
-    """perso:EXP-2 (i): monotone in epsilon within 0.01, for few records and Laplace, for many and Gaussian noise."""
+    """perso:EXP-2 (i): monotone in epsilon within 0.01, for few records and Laplace, for many and
+    Gaussian noise."""
     for row in private_table.values():
         everyone = [row.private[epsilon][0] for epsilon in (1.0, 3.0, 10.0)]
         assert everyone[0] - 0.01 <= everyone[1] <= everyone[2] + 0.01
@@ -402,7 +512,8 @@ def test_private_accuracy_rises_with_the_budget(private_table):
 
 @pytest.mark.slow
 def test_private_models_beat_local_ones(private_table):
-    """perso:EXP-2 (ii), (iii), epsilon 3: many records, p = 20: all +0.005, small +0.07; few, p = 2: small +0.02."""
+    """perso:EXP-2 (ii), (iii), epsilon 3: many records, p = 20: all +0.005, small +0.07; few, p =
+    2: small +0.02."""
     few, many = private_table[CASES[0]], private_table[CASES[4]]
     assert few.private[3.0][1] >= few.local[1] + 0.02
     assert many.private[3.0][0] >= many.local[0] + 0.005
@@ -411,7 +522,8 @@ def test_private_models_beat_local_ones(private_table):
 
 @pytest.mark.slow
 def test_private_numbers_are_those_of_the_specification(private_table):
-    """perso:EXP-2: within 0.02 of the numbers measured there, for everybody, at every budget of the two rows."""
+    """perso:EXP-2: within 0.02 of the numbers measured there, for everybody, at every budget of the
+    two rows."""
     for case, row in private_table.items():
         assert row.local[0] == pytest.approx(MEASURED[case][0], abs=0.02)
         for epsilon, value in zip((10.0, 3.0, 1.0), MEASURED[case][1:4], strict=True):
@@ -419,7 +531,8 @@ def test_private_numbers_are_those_of_the_specification(private_table):
 
 
 def test_publishing_records_is_useless():
-    """perso:PERSO-15, EXP-2 (v): epsilon 1: accuracy about one half for p = 20, at most 0.60 for p = 2."""
+    """perso:PERSO-15, EXP-2 (v): epsilon 1: accuracy about one half for p = 20, at most 0.60 for p
+    = 2."""
     for dim, least, most in ((20, 0.46, 0.54), (2, 0.0, 0.60)):
         task, _, _, (features, labels, owners) = angles(0, dim)
         noisy = publish(features, labels, 1.0, Replay(0))
@@ -429,7 +542,8 @@ def test_publishing_records_is_useless():
 
 @pytest.mark.slow
 def test_moons_graph_is_recovered():
-    """perso:EXP-3: global < local < learned < oracle, learned - local >= 0.015; weight inside clusters >= 0.55."""
+    """perso:EXP-3: global < local < learned < oracle, learned - local >= 0.015; weight inside
+    clusters >= 0.55."""
     found = []
     for seed in range(2):
         task, cluster, oracle, trust = moons(seed)
@@ -440,11 +554,21 @@ def test_moons_graph_is_recovered():
         known = run(boost, similarity(oracle), task, steps=40)
         one = run(replace(boost, coupling=1e4), "complete:100", task, steps=30)
         a, b = learned.weights.pairs.T
-        inside = learned.weights.weights[cluster[a] == cluster[b]].sum() / learned.weights.weights.sum()
+        inside = (
+            learned.weights.weights[cluster[a] == cluster[b]].sum() / learned.weights.weights.sum()
+        )
         costs = np.array(trust) * task.losses(np.arange(100), learned.models)
         order = spearmanr(costs, learned.weights.degrees).statistic
-        found.append([*(task.scores(m).mean() for m in (one.estimates, alone.estimates, learned.models,
-                                                        known.estimates)), inside, order])  # fmt: skip
+        found.append(
+            [
+                *(
+                    task.scores(m).mean()
+                    for m in (one.estimates, alone.estimates, learned.models, known.estimates)
+                ),
+                inside,
+                order,
+            ]
+        )
     everyone, local, ours, best_graph, inside, order = np.mean(found, axis=0)
     assert everyone < local < ours < best_graph, found
     assert ours - local >= 0.015, found

@@ -1,4 +1,5 @@
-"""Worked numbers of perso:LDP-1 to LDP-12 and the experiments EXP-6, EXP-7, EXP-10, with their acceptance criteria."""
+"""Worked numbers of perso:LDP-1 to LDP-12 and the experiments EXP-6, EXP-7, EXP-10, with their
+acceptance criteria."""
 
 import csv
 import gzip
@@ -13,9 +14,9 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bruit.gopa.secure_aggregation import Client, unmasked_sum
-from bruit.local_dp import (
-    AllPairs,
+from bruit.privacy.formulas.randomized_response import gamma
+from bruit.randomness import Replay
+from bruit.statistics.local import (
     HadamardTree,
     KAry,
     LaplaceMean,
@@ -25,15 +26,17 @@ from bruit.local_dp import (
     TwoParty,
     quantized,
 )
-from bruit.local_dp.coins import odd_parity
-from bruit.local_dp.private_auc import error_bound, sweep
-from bruit.local_dp.quantized import bins_of, choose_bins, variance_bound
-from bruit.local_dp.quantized import error_bound as quantized_error_bound
-from bruit.local_dp.two_party import choose_rounds, mean_squared_error
-from bruit.privacy.accountants.randomized_response import gamma
-from bruit.randomness import Replay
-from bruit.statistics import auc, gini, kendall, kendall_tau
-from bruit.tasks.catalog import folders
+from bruit.statistics.local.coins import odd_parity
+from bruit.statistics.local.private_auc import error_bound, sweep
+from bruit.statistics.local.quantized import bins_of, choose_bins, variance_bound
+from bruit.statistics.local.quantized import error_bound as quantized_error_bound
+from bruit.statistics.local.two_party import choose_rounds, mean_squared_error
+from bruit.tasks.data.catalog import folders
+from bruit.tasks.pairs import auc, gini, kendall, kendall_tau
+from papers.baselines.all_pairs import AllPairs
+from papers.baselines.canceling.secure_aggregation import Client, unmasked_sum
+
+pytestmark = pytest.mark.slow
 
 
 def test_quantized_gini_of_five_reports():
@@ -57,7 +60,10 @@ def test_bounds_and_bins_of_quantized_statistics():
 
 def test_one_bit_reports_of_five_users():
     """perso:LDP-8: level 2 without the level factor, epsilon = 1."""
-    rows, values = np.array([0, 1, 2, 3, 1], dtype=np.uint64), np.array([2, 3, 2, 1, 0], dtype=np.uint64)
+    rows, values = (
+        np.array([0, 1, 2, 3, 1], dtype=np.uint64),
+        np.array([2, 3, 2, 1, 0], dtype=np.uint64),
+    )
     signs = 1 - 2 * odd_parity(rows & values).astype(np.int64)
     assert signs.tolist() == [1, -1, -1, -1, 1]
     sent = signs * np.array([1, 1, -1, 1, 1])
@@ -72,7 +78,9 @@ UP = [np.array([4.0]), np.array([1.2, 3.1]), np.array([0.4, 0.5, 1.4, 1.9])]
 DOWN = [np.array([5.0]), np.array([3.8, 0.9]), np.array([2.5, 1.0, 0.8, 0.3])]
 
 
-@pytest.mark.parametrize(("v", "pairs", "recursed", "discarded"), [(0.2, 14.55, 3, 0), (4.0, 15.17, 1, 2)])
+@pytest.mark.parametrize(
+    ("v", "pairs", "recursed", "discarded"), [(0.2, 14.55, 3, 0), (4.0, 15.17, 1, 2)]
+)
 def test_pruned_trees(v, pairs, recursed, discarded):
     """perso:LDP-9: the two worked trees with a = 1.5."""
     found = sweep(UP, DOWN, v, v, 1.5)
@@ -103,13 +111,16 @@ def test_two_party_errors():
 def test_the_local_mean_costs_a_factor_n():
     """perso:EXP-10: variance 2 / (n epsilon^2) against 2 / (n^2 epsilon^2) of a trusted server."""
     for n in (10**2, 10**3, 10**4, 10**5):
-        assert LaplaceMean(0.0, 1.0, 0.5).variance(n) / (2 / (n * 0.5) ** 2) == pytest.approx(n, rel=1e-9)
+        assert LaplaceMean(0.0, 1.0, 0.5).variance(n) / (2 / (n * 0.5) ** 2) == pytest.approx(
+            n, rel=1e-9
+        )
 
 
 @pytest.mark.parametrize(("n", "runs"), [(10**2, 4000), (10**3, 2000), (10**4, 400), (10**5, 100)])
 def test_the_error_of_every_share_is_the_exact_one(n, runs):
-    """perso:EXP-10, LDP-3: mean squared error over all runs within 3 standard errors for every h_k (the squares of
-    normal errors spread by sqrt(2 / runs)); the formula as printed is rejected at h = 0.6 where runs are many."""
+    """perso:EXP-10, LDP-3: mean squared error over all runs within 3 standard errors for every h_k
+    (the squares of normal errors spread by sqrt(2 / runs)); the formula as printed is rejected at h
+    = 0.6 where runs are many."""
     protocol, shares = KAry(4, 1.0), np.array([0.6, 0.2, 0.15, 0.05])
     values = np.repeat(np.arange(4), np.rint(shares * n).astype(int))
     sent = protocol.report(np.tile(values, runs), Replay(n)).column("value").reshape(runs, n)
@@ -123,14 +134,15 @@ def test_the_error_of_every_share_is_the_exact_one(n, runs):
 
 
 def test_secure_aggregation_recovers_the_error_of_a_curator():
-    """perso:EXP-10: 8 clients whose noises add up to a curator's, masked and summed: only the sum comes out, and its
-    variance is the curator's, 8 times below that of local reports of the same epsilon."""
+    """perso:EXP-10: 8 clients whose noises add up to a curator's, masked and summed: only the sum
+    comes out, and its variance is the curator's, 8 times below that of local reports of the same
+    epsilon."""
     n, width, curator = 8, 4000, 1.0
     noise = np.random.default_rng(3).normal(0.0, curator / math.sqrt(n), (n, width))
     unit = 2.0**-30
     words = np.rint(noise / unit).astype(np.int64).astype(np.uint64)
     others = {i: tuple(j for j in range(n) if j != i) for i in range(n)}
-    clients = {i: Client(i, others[i], 5, words[i]) for i in range(n)}
+    clients = {i: Client(me=i, neighbors=others[i], threshold=5, words=words[i]) for i in range(n)}
     announced = {i: client.announce() for i, client in clients.items()}
     shares = {i: client.share(announced) for i, client in clients.items()}
     masked = {i: client.mask({j: shares[j][i] for j in others[i]}) for i, client in clients.items()}
@@ -141,14 +153,20 @@ def test_secure_aggregation_recovers_the_error_of_a_curator():
     assert np.var(masked[0].astype(np.int64) * unit) > 1e15  # and nobody's own report can be read
 
 
-# perso:EXP-6: (n+, n-, alpha, epsilon) -> RMSE of the unpruned and the pruned estimate, 30 runs, a = 4.
+# perso:EXP-6: (n+, n-, alpha, epsilon) -> RMSE of the unpruned and the pruned estimate, 30 runs, a
+# = 4.
 SURROGATE = {
-    (2000, 8000, 6, 1): (0.108, 0.114), (2000, 8000, 6, 4): (0.053, 0.054),
-    (2000, 8000, 10, 1): (0.388, 0.157), (2000, 8000, 10, 4): (0.114, 0.067),
-    (2000, 8000, 16, 1): (4.50, 0.184), (2000, 8000, 16, 4): (0.823, 0.109),
-    (693, 95985, 10, 1): (0.266, 0.216), (693, 95985, 10, 4): (0.115, 0.115),
-    (693, 95985, 16, 1): (1.75, 0.280), (693, 95985, 16, 4): (0.563, 0.136),
-}  # fmt: skip
+    (2000, 8000, 6, 1): (0.108, 0.114),
+    (2000, 8000, 6, 4): (0.053, 0.054),
+    (2000, 8000, 10, 1): (0.388, 0.157),
+    (2000, 8000, 10, 4): (0.114, 0.067),
+    (2000, 8000, 16, 1): (4.50, 0.184),
+    (2000, 8000, 16, 4): (0.823, 0.109),
+    (693, 95985, 10, 1): (0.266, 0.216),
+    (693, 95985, 10, 4): (0.115, 0.115),
+    (693, 95985, 16, 1): (1.75, 0.280),
+    (693, 95985, 16, 4): (0.563, 0.136),
+}
 
 
 def surrogate(positives, negatives, levels, epsilon, runs=30):
@@ -162,19 +180,27 @@ def surrogate(positives, negatives, levels, epsilon, runs=30):
         up, down = (tree.estimate(signs[labels == sign], users[labels == sign]) for sign in (1, 0))
         truth, total = auc(bins.astype(float), labels, "zero"), positives * negatives
         noise = tree.node_variance(positives), tree.node_variance(negatives)
-        errors.append((sweep(up, down, 0.0, 0.0, 4.0).pairs / total - truth,
-                       sweep(up, down, *noise, 4.0).pairs / total - truth))
+        errors.append(
+            (
+                sweep(up, down, 0.0, 0.0, 4.0).pairs / total - truth,
+                sweep(up, down, *noise, 4.0).pairs / total - truth,
+            )
+        )
     return np.sqrt(np.mean(np.square(errors), axis=0))
 
 
-@pytest.mark.parametrize("case", [
-    pytest.param(case, marks=pytest.mark.slow) if case[1] > 8000 else case for case in SURROGATE
-])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow) if case[1] > 8000 else case for case in SURROGATE],
+)
 def test_private_auc_on_the_surrogate(case):
-    """perso:EXP-6: below the theorem and within a factor 2 of the table; unpruned far worse at 16 levels."""
+    """perso:EXP-6: below the theorem and within a factor 2 of the table; unpruned far worse at 16
+    levels."""
     positives, negatives, levels, epsilon = case
     unpruned, pruned = surrogate(*case)
-    assert pruned < math.sqrt(error_bound(positives, negatives, levels, epsilon, 4.0)) / (positives * negatives)
+    assert pruned < math.sqrt(error_bound(positives, negatives, levels, epsilon, 4.0)) / (
+        positives * negatives
+    )
     assert SURROGATE[case][1] / 2 < pruned < 2 * SURROGATE[case][1]
     assert SURROGATE[case][0] / 2 < unpruned < 2 * SURROGATE[case][0]
     if levels == 16:
@@ -194,7 +220,10 @@ def ratings(n=20_000):
 
 
 def tau_errors(points, epsilon, rounds, runs, outcomes=(-1.0, 0.0, 1.0)):
-    asked, truth = TwoParty(kendall(), epsilon, rounds, outcomes), kendall_tau(points[:, 0], points[:, 1])
+    asked, truth = (
+        TwoParty(kendall(), epsilon, rounds, outcomes),
+        kendall_tau(points[:, 0], points[:, 1]),
+    )
     found = [asked.answers(points, Replay(5), Replay(6), run=run).mean() for run in range(runs)]
     return math.sqrt(np.mean((np.array(found) - truth) ** 2))
 
@@ -202,15 +231,19 @@ def tau_errors(points, epsilon, rounds, runs, outcomes=(-1.0, 0.0, 1.0)):
 def generic_errors(points, epsilon, runs):
     levels = np.array([(a, b) for a in range(6) for b in range(6)], dtype=float)
     asked = QuantizedStatistic(kendall()(levels[:, None], levels[None, :]), epsilon)
-    truth, codes = kendall_tau(points[:, 0], points[:, 1]), (6 * points[:, 0] + points[:, 1]).astype(np.int64)
+    truth, codes = (
+        kendall_tau(points[:, 0], points[:, 1]),
+        (6 * points[:, 0] + points[:, 1]).astype(np.int64),
+    )
     found = [asked.estimate(asked.report(codes, Replay(8), step=run)).value for run in range(runs)]
     return math.sqrt(np.mean((np.array(found) - truth) ** 2))
 
 
 @pytest.mark.slow
 def test_kendall_by_pairs_and_by_reports():
-    """perso:EXP-7: ternary two-party answers 4 times better than reports for epsilon <= 1; one round best for
-    epsilon <= 2, two rounds better at 8; all pairs need more noise than one round for epsilon <= 1."""
+    """perso:EXP-7: ternary two-party answers 4 times better than reports for epsilon <= 1; one
+    round best for epsilon <= 2, two rounds better at 8; all pairs need more noise than one round
+    for epsilon <= 1."""
     points = ratings()
     for epsilon in (0.5, 1.0):
         one = tau_errors(points, epsilon, 1, 40)
@@ -222,14 +255,20 @@ def test_kendall_by_pairs_and_by_reports():
     assert tau_errors(points, 8.0, 2, 100) < tau_errors(points, 8.0, 1, 100)
 
 
-@pytest.mark.parametrize(("epsilon", "rmse"), [(0.5, 0.303), (1.0, 0.154), (2.0, 0.079), (4.0, 0.042), (8.0, 0.023)])
+@pytest.mark.parametrize(
+    ("epsilon", "rmse"), [(0.5, 0.303), (1.0, 0.154), (2.0, 0.079), (4.0, 0.042), (8.0, 0.023)]
+)
 def test_the_error_of_all_pairs(epsilon, rmse):
-    """perso:EXP-7, LDP-12: the column of all pairs, n = 20000, delta = 1e-6; 40 simulated runs there, so 25 %."""
-    assert math.sqrt(AllPairs(kendall(), epsilon, 1e-6).noise_variance(20_000)) == pytest.approx(rmse, rel=0.25)
+    """perso:EXP-7, LDP-12: the column of all pairs, n = 20000, delta = 1e-6; 40 simulated runs
+    there, so 25 %."""
+    assert math.sqrt(AllPairs(kendall(), epsilon, 1e-6).noise_variance(20_000)) == pytest.approx(
+        rmse, rel=0.25
+    )
 
 
 def test_breast_cancer_stands_in():
-    """569 tumors bundled with scikit-learn: the exact AUC lies in the interval of one-bit reports."""
+    """569 tumors bundled with scikit-learn: the exact AUC lies in the interval of one-bit
+    reports."""
     data = load_breast_cancer()
     model = make_pipeline(StandardScaler(), LogisticRegression())
     scores = cross_val_predict(model, data.data[:, :2], data.target, method="predict_proba")[:, 1]
@@ -240,27 +279,51 @@ def test_breast_cancer_stands_in():
 
 
 def diabetes():
-    """One encounter per patient (users, not rows): risk scores of half of them, labels readmitted within 30 days."""
-    path = next((folder / "diabetes130/diabetic_data.csv.gz" for folder in folders()
-                 if (folder / "diabetes130/diabetic_data.csv.gz").is_file()), None)  # fmt: skip
+    """One encounter per patient (users, not rows): risk scores of half of them, labels readmitted
+    within 30 days."""
+    path = next(
+        (
+            folder / "diabetes130/diabetic_data.csv.gz"
+            for folder in folders()
+            if (folder / "diabetes130/diabetic_data.csv.gz").is_file()
+        ),
+        None,
+    )
     if path is None:
         pytest.skip("diabetes130/diabetic_data.csv.gz is not on this machine (BRUIT_DATA)")
-    wanted = ("time_in_hospital", "num_lab_procedures", "num_procedures", "num_medications", "number_outpatient",
-              "number_emergency", "number_inpatient", "number_diagnoses")  # fmt: skip
+    wanted = (
+        "time_in_hospital",
+        "num_lab_procedures",
+        "num_procedures",
+        "num_medications",
+        "number_outpatient",
+        "number_emergency",
+        "number_inpatient",
+        "number_diagnoses",
+    )
     first = {}
     with gzip.open(path, "rt") as file:
         for row in csv.DictReader(file):
-            first.setdefault(row["patient_nbr"], ([float(row[name]) for name in wanted], row["readmitted"] == "<30"))
+            first.setdefault(
+                row["patient_nbr"],
+                ([float(row[name]) for name in wanted], row["readmitted"] == "<30"),
+            )
     assert len(first) == 71_518
-    features, labels = np.array([x for x, _ in first.values()]), np.array([y for _, y in first.values()], dtype=int)
+    features, labels = (
+        np.array([x for x, _ in first.values()]),
+        np.array([y for _, y in first.values()], dtype=int),
+    )
     half = len(labels) // 2
-    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(features[:half], labels[:half])
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(
+        features[:half], labels[:half]
+    )
     return model.decision_function(features[half:]), labels[half:]
 
 
 @pytest.mark.slow
 def test_private_auc_on_diabetes():
-    """perso:EXP-6 (T Fig. 3.6): the generic protocol is fine for few bins and blows up with them, the tree does not."""
+    """perso:EXP-6 (T Fig. 3.6): the generic protocol is fine for few bins and blows up with them,
+    the tree does not."""
     scores, labels = diabetes()
     placed = np.clip((scores + 6) / 8, 0, 1)  # log-odds between -6 and 2: declared, not measured
     truth = auc(placed, labels)
@@ -268,8 +331,10 @@ def test_private_auc_on_diabetes():
 
     def generic(k, run):
         protocol, bins = KAry(k, 1.0), bins_of(placed, k)
-        up, down = (protocol.estimate(protocol.report(bins[labels == sign], Replay(2 * run + sign))).shares
-                    for sign in (1, 0))
+        up, down = (
+            protocol.estimate(protocol.report(bins[labels == sign], Replay(2 * run + sign))).shares
+            for sign in (1, 0)
+        )
         won = np.tril(np.ones((k, k)), -1) + np.eye(k) / 2
         return float(up @ won @ down) - truth
 
@@ -280,7 +345,10 @@ def test_private_auc_on_diabetes():
     error = {k: math.sqrt(np.mean([generic(k, run) ** 2 for run in range(20)])) for k in (8, 256)}
     assert error[256] > 5 * error[8]
     found = {levels: [tree(levels, run) for run in range(20)] for levels in (6, 12)}
-    spread = {levels: math.sqrt(np.mean([(one.raw - truth) ** 2 for one in runs])) for levels, runs in found.items()}
+    spread = {
+        levels: math.sqrt(np.mean([(one.raw - truth) ** 2 for one in runs]))
+        for levels, runs in found.items()
+    }
     assert spread[12] < 3 * spread[6]
     assert spread[12] < error[256] / 3
     assert sum(one.low <= truth <= one.high for one in found[12]) >= 15

@@ -1,4 +1,5 @@
-"""Reconstruction from gossip against the figures and tables of gossip:EXP-1 to EXP-7 and EXP-9 (arXiv:2402.10001)."""
+"""Reconstruction from gossip against the figures and tables of gossip:EXP-1 to EXP-7 and EXP-9
+(arXiv:2402.10001)."""
 
 import contextlib
 from itertools import pairwise
@@ -9,16 +10,33 @@ import pytest
 from scipy.linalg import expm
 from scipy.stats import kendalltau, spearmanr
 
-from bruit.attacks import Relation, all_attackers, knowledge, reconstructible
+from bruit.adversary.attacks import Relation, all_attackers, knowledge, reconstructible
 from bruit.errors import ConfigError
 from bruit.graphs import erdos_renyi, florentine, from_edges, from_ego, geometric, path
 
-FIG41 = [(0, 2), (1, 2), (2, 3), (2, 4), (1, 5), (1, 7), (1, 8), (5, 9), (9, 10), (9, 11), (11, 6), (7, 8), (7, 9),
-         (7, 11)]  # fmt: skip
+pytestmark = pytest.mark.slow
+
+FIG41 = [
+    (0, 2),
+    (1, 2),
+    (2, 3),
+    (2, 4),
+    (1, 5),
+    (1, 7),
+    (1, 8),
+    (5, 9),
+    (9, 10),
+    (9, 11),
+    (11, 6),
+    (7, 8),
+    (7, 9),
+    (7, 11),
+]
 
 
 def connected(n, degree, count, first=0):
-    """Connected Erdos-Renyi graphs of that mean degree; sparse ones need many draws, so some seeds give none."""
+    """Connected Erdos-Renyi graphs of that mean degree; sparse ones need many draws, so some seeds
+    give none."""
     found, seed = [], first
     while len(found) < count:
         with contextlib.suppress(ConfigError):
@@ -48,7 +66,16 @@ def test_figure_4_1(plus):
 
 def test_figure_4_1_after_two_steps():
     """gossip:REC-2 example."""
-    assert reconstructible(from_edges(12, FIG41), [0, 1], 2).peers.tolist() == [0, 1, 2, 5, 7, 8, 9, 11]
+    assert reconstructible(from_edges(12, FIG41), [0, 1], 2).peers.tolist() == [
+        0,
+        1,
+        2,
+        5,
+        7,
+        8,
+        9,
+        11,
+    ]
 
 
 # EXP-2
@@ -73,7 +100,8 @@ FIGURE_4_2 = {
 
 
 def check_table(attackers, n, count):
-    """Within 3 standard errors of the difference; the reference cells are means of 20 graphs themselves."""
+    """Within 3 standard errors of the difference; the reference cells are means of 20 graphs
+    themselves."""
     for degree, expected in zip((3, 4, 5, 6), FIGURE_4_2[attackers, n], strict=True):
         sample = fractions(n, degree, attackers, horizon(n, degree, attackers), count)
         error = max(sample.std(), 0.05) * np.sqrt(1 / count + 1 / 20)
@@ -84,7 +112,10 @@ def test_figure_4_2_small():
     check_table(1, 20, 20)
     for degree in (3, 4, 5, 6):
         assert fractions(20, degree, 1, 20).mean() >= 0.90
-    gain = fractions(20, 6, 1, horizon(20, 6, 1)).mean() - fractions(20, 3, 1, horizon(20, 3, 1)).mean()
+    gain = (
+        fractions(20, 6, 1, horizon(20, 6, 1)).mean()
+        - fractions(20, 3, 1, horizon(20, 3, 1)).mean()
+    )
     assert gain >= 0.25
 
 
@@ -127,7 +158,9 @@ def centralities(graph):
     return np.array([[graph.degrees[v], eigenvector[v], between[v]] for v in range(graph.n)])
 
 
-@pytest.mark.parametrize(("steps", "expected"), [(4, (0.967, 0.602, 0.644)), (10, (0.792, 0.569, 0.603))])
+@pytest.mark.parametrize(
+    ("steps", "expected"), [(4, (0.967, 0.602, 0.644)), (10, (0.792, 0.569, 0.603))]
+)
 def test_centrality_on_ego_414(steps, expected):
     graph = ego()
     counts, scores = all_attackers(graph, steps).counts, centralities(graph)
@@ -156,15 +189,20 @@ def communicability_of(graph):
 
 
 def relations_of_pairs(graph, attacker, exposed, communicability):
-    """Kendall correlation of being reconstructed with distance and with communicability (e^A)_uv."""
+    """Kendall correlation of being reconstructed with distance and with communicability
+    (e^A)_uv."""
     near = kendalltau(graph.distances(attacker), exposed).statistic
     return near, kendalltau(communicability[attacker], exposed).statistic
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("steps", "distance", "communicability"), [
-    (4, (-0.585, 0.152), (0.114, 0.408)), (10, (-0.503, 0.125), (0.207, 0.361)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("steps", "distance", "communicability"),
+    [
+        (4, (-0.585, 0.152), (0.114, 0.408)),
+        (10, (-0.503, 0.125), (0.207, 0.361)),
+    ],
+)
 def test_pairs_on_ego_414(steps, distance, communicability):
     graph = ego()
     exposed, near = all_attackers(graph, steps).exposed, communicability_of(graph)
@@ -188,13 +226,16 @@ def test_pairs_on_erdos_renyi():
 # EXP-6
 
 
-@pytest.mark.parametrize(("n", "edges", "expected"), [
-    (4, [(0, 1), (1, 2), (1, 3)], [0, 1]),
-    (4, [(0, 1), (0, 2), (1, 3), (2, 3)], [0, 1, 2, 3]),
-    (5, [(0, 1), (1, 2), (1, 3), (3, 4)], [0, 1, 2, 3, 4]),
-    (5, [(0, 1), (1, 2), (1, 3), (1, 4)], [0, 1]),
-    (6, [(0, 1), (1, 2), (1, 3), (2, 4), (3, 5)], [0, 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "edges", "expected"),
+    [
+        (4, [(0, 1), (1, 2), (1, 3)], [0, 1]),
+        (4, [(0, 1), (0, 2), (1, 3), (2, 3)], [0, 1, 2, 3]),
+        (5, [(0, 1), (1, 2), (1, 3), (3, 4)], [0, 1, 2, 3, 4]),
+        (5, [(0, 1), (1, 2), (1, 3), (1, 4)], [0, 1]),
+        (6, [(0, 1), (1, 2), (1, 3), (2, 4), (3, 5)], [0, 1]),
+    ],
+)
 def test_no_simple_criterion(n, edges, expected):
     """Figure A.1: one more peer may expose everybody or nobody, and symmetry does not protect."""
     for steps in (n, 2 * n):
@@ -208,7 +249,10 @@ def test_no_simple_criterion(n, edges, expected):
 def test_growth_on_geometric_graphs(seed):
     graph = geometric(50, 0.2, seed=seed, connected=False)
     component = graph.components()
-    sets = [set(reconstructible(graph, [0, 1], steps).peers.tolist()) for steps in (0, 1, 4, 8, 20, 50, 80)]
+    sets = [
+        set(reconstructible(graph, [0, 1], steps).peers.tolist())
+        for steps in (0, 1, 4, 8, 20, 50, 80)
+    ]
     assert sets[0] == {0, 1}
     assert all(before <= after for before, after in pairwise(sets))
     assert sets[-1] == sets[-2]
@@ -218,11 +262,14 @@ def test_growth_on_geometric_graphs(seed):
 # EXP-9, gossip part
 
 
-@pytest.mark.parametrize(("steps", "expected"), [
-    (3, [2, 15, 9, 9, 9, 3, 5, 5, 4, 3, 3, 7, 5, 2, 2]),
-    (7, [2, 15, 15, 15, 15, 15, 15, 15, 15, 3, 3, 15, 15, 2, 2]),
-    (15, [15] * 15),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (3, [2, 15, 9, 9, 9, 3, 5, 5, 4, 3, 3, 7, 5, 2, 2]),
+        (7, [2, 15, 15, 15, 15, 15, 15, 15, 15, 3, 3, 15, 15, 2, 2]),
+        (15, [15] * 15),
+    ],
+)
 def test_florentine_counts(steps, expected):
     """With the Laplacian weights of the experiment, attackers in the order of networkx."""
     graph = florentine(kind="laplacian")
@@ -235,7 +282,8 @@ def test_florentine_counts(steps, expected):
 
 
 def floating_form(rows, tolerance):
-    """Gauss-Jordan with partial pivoting in double precision; pivots up to the tolerance count as zero."""
+    """Gauss-Jordan with partial pivoting in double precision; pivots up to the tolerance count as
+    zero."""
     rows, rank = rows.copy(), 0
     for column in range(rows.shape[1]):
         if rank == len(rows):
@@ -259,7 +307,8 @@ def floating_peers(graph, attacker, steps, tolerance):
 
 
 def test_floating_elimination_sees_a_tenth_where_all_is_exposed():
-    """Erdos-Renyi n = 100, ten steps, an attacker with 10 neighbors: 11 % against the proven 100 %."""
+    """Erdos-Renyi n = 100, ten steps, an attacker with 10 neighbors: 11 % against the proven 100
+    %."""
     graph = erdos_renyi(100, q=0.1, seed=0)
     attacker = int(np.flatnonzero(graph.degrees == 10)[0])
     truth = reconstructible(graph, [attacker], 10)

@@ -6,22 +6,22 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.averaging import Averaging
-from bruit.algorithms.averaging import State as Value
-from bruit.algorithms.gopa import Gopa
-from bruit.algorithms.gopa import State as Masked
-from bruit.algorithms.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.averaging import Averaging
+from bruit.algorithms.gossip.averaging import State as Value
+from bruit.algorithms.gossip.gopa import Gopa
+from bruit.algorithms.gossip.gopa import State as Masked
+from bruit.algorithms.gossip.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.renoised import Renoised, taper_of
+from bruit.algorithms.gossip.renoised import State as Spoken
 from bruit.algorithms.messages import Message
-from bruit.algorithms.renoised import Renoised, taper_of
-from bruit.algorithms.renoised import State as Spoken
-from bruit.algorithms.walk_sgd import State as Token
-from bruit.algorithms.walk_sgd import WalkSGD
+from bruit.algorithms.tokens.walk_sgd import State as Token
+from bruit.algorithms.tokens.walk_sgd import WalkSGD
 from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, clip_rows
 from bruit.mechanisms.mechanism import snap
 from bruit.privacy.ledger import Budget, Ledger
-from bruit.privacy.network.gossip import ExactGossip
-from bruit.privacy.network.renoised import RenoisedGossip
-from bruit.privacy.network.walk import RealizedWalk
+from bruit.privacy.theorems.gossip import ExactGossip
+from bruit.privacy.theorems.renoised import RenoisedGossip
+from bruit.privacy.theorems.walk import RealizedWalk
 
 # Mechanisms
 
@@ -47,12 +47,16 @@ class VarianceAsDeviation(Mutant):
 
 class ClipAfterNoise(Mutant):
     def release(self, values, dice, lanes, steps, use, run=0):
-        return clip_rows(values + self.noise(dice, lanes, steps, use, values.shape[1], run), self.clip)
+        return clip_rows(
+            values + self.noise(dice, lanes, steps, use, values.shape[1], run), self.clip
+        )
 
 
 class NoClip(Mutant):
     def release(self, values, dice, lanes, steps, use, run=0):
-        return snap(values, self.spacing) + self.noise(dice, lanes, steps, use, values.shape[1], run)
+        return snap(values, self.spacing) + self.noise(
+            dice, lanes, steps, use, values.shape[1], run
+        )
 
 
 class ClipEachCoordinate(Mutant):
@@ -92,7 +96,8 @@ class RoundsOutward(DiscreteGaussian):
 
 
 class LatticeBeforeClip(Mutant):
-    """Rounds first and clips then: what is sent lies off the lattice, by how much depends on the data."""
+    """Rounds first and clips then: what is sent lies off the lattice, by how much depends on the
+    data."""
 
     def release(self, values, dice, lanes, steps, use, run=0):
         rows = clip_rows(snap(values, self.spacing), self.clip)
@@ -232,10 +237,12 @@ class SilentWithoutNoise(WalkSGD):
         update = home.gradient(token, where=may)
         if self.share > 0:
             update = home.mask(update, self.share * home.sigma, where=~may)
-        return Token(token - self.rate * update, state.spent + may, np.where(may, home.clock, state.latest))
+        return Token(
+            token - self.rate * update, state.spent + may, np.where(may, home.clock, state.latest)
+        )
 
     def guarantees(self):
-        return (RealizedWalk(self.rate, about=("silent-without-noise",)),)
+        return (RealizedWalk(rate=self.rate, about=("silent-without-noise",)),)
 
 
 class Secret(NamedTuple):
@@ -308,7 +315,9 @@ class LeakyGossipSGD(GossipSGD):
     def _step(self, mixed, previous, home, arithmetic):
         state = super()._step(mixed, previous, home, arithmetic)
         raw = home.keep(lambda task, ids: task.gradient(ids, mixed.value))
-        return state._replace(message=state.message - self.rate * np.where(home.last[:, None], 0.0, raw))
+        return state._replace(
+            message=state.message - self.rate * np.where(home.last[:, None], 0.0, raw)
+        )
 
 
 @dataclass(frozen=True)
@@ -317,10 +326,17 @@ class LeakyWalkSGD(WalkSGD):
 
     def absorb(self, state, inbox, home):
         token, after = inbox.only(), super().absorb(state, inbox, home)
-        return after._replace(token=after.token - self.rate * home.keep(lambda task, ids: task.gradient(ids, token)))
+        return after._replace(
+            token=after.token - self.rate * home.keep(lambda task, ids: task.gradient(ids, token))
+        )
 
 
-LEAKY = {"averaging": LeakyAveraging, "gopa": LeakyGopa, "gossip-sgd": LeakyGossipSGD, "walk-sgd": LeakyWalkSGD}
+LEAKY = {
+    "averaging": LeakyAveraging,
+    "gopa": LeakyGopa,
+    "gossip-sgd": LeakyGossipSGD,
+    "walk-sgd": LeakyWalkSGD,
+}
 
 # Ledgers and budgets
 
@@ -333,6 +349,7 @@ class ForgetsPeerZero(Ledger):
 
 def forgetful(record):
     """`Ledger.record` without the lines of peer 1, and of peer 3."""
+
     def forgets(ledger, peer, step, clock, event):
         kept = ~np.isin(peer % ledger.peers, (1, 3))
         return record(ledger, peer[kept], step[kept], clock[kept], event)
@@ -347,7 +364,7 @@ class Lenient(Budget):
 
 def merged(run):
     """The run with one line per peer and kind of event, however often it released."""
-    ledger = Ledger(run.n)
+    ledger = Ledger(peers=run.n)
     for kind, event in enumerate(run.ledger.events):
         peers = np.flatnonzero(run.ledger.counts()[:, kind])
         ledger.record(peers, np.zeros_like(peers), np.zeros_like(peers), event)

@@ -1,4 +1,5 @@
-"""Do garbled circuits and the trusted pair have the same law? Seeded; each test states false alarm and power."""
+"""Do garbled circuits and the trusted pair have the same law? Seeded; each test states false alarm
+and power."""
 
 import math
 
@@ -6,15 +7,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bruit.local_dp import TwoParty
-from bruit.privacy.spent_file import unrecorded
 from bruit.randomness import Replay
-from bruit.statistics import kendall
-from bruit.two_party import NoisyBit, Question, rows_of, trusted_pair
-from bruit.two_party.holder import Holder
-from bruit.two_party.machine import converse
-from bruit.two_party.noisy_bit import ordered
-from bruit.two_party.pair_machines import Evaluator, Garbler, PairJob
+from bruit.statistics.holders import NoisyBit, TablesQuestion, rows_of, trusted_pair
+from bruit.statistics.holders.holder import Holder
+from bruit.statistics.holders.machine import converse
+from bruit.statistics.holders.noisy_bit import ordered
+from bruit.statistics.holders.pair_machines import Evaluator, Garbler, PairJob
+from bruit.statistics.local import TwoParty
+from bruit.statistics.spent_file import unrecorded
+from bruit.tasks.pairs import kendall
+
+pytestmark = pytest.mark.slow
 
 ALARM = 1e-6
 LIMIT = stats.norm.isf(ALARM / 2)
@@ -39,8 +42,9 @@ def apart(ones, others, count):
 
 @pytest.mark.parametrize("case", ["above", "below", "tie"])
 def test_a_garbled_bit_has_the_law_of_the_clear_one_and_of_the_formula(case):
-    """6000 bits each; exact binomial test against P(1), and a normal one between the two, false alarm 1e-6 each.
-    Power: noise made for epsilon 1.3 moves P by 0.055, 9 standard errors of one count: found with probability 0.9999.
+    """6000 bits each; exact binomial test against P(1), and a normal one between the two, false
+    alarm 1e-6 each. Power: noise made for epsilon 1.3 moves P by 0.055, 9 standard errors of one
+    count: found with probability 0.9999.
     """
     bit, count = NoisyBit("auc", 1.0), 6000
     x = ordered(np.full((count, 1), {"above": 2.0, "below": 1.0, "tie": 1.5}[case]))
@@ -56,8 +60,9 @@ def test_a_garbled_bit_has_the_law_of_the_clear_one_and_of_the_formula(case):
 
 
 def test_neighboring_pairs_and_both_shares_show_no_pattern():
-    """One party's share is all zeros in effect (fixed bytes): the noise is still fair, and bits of neighboring pairs
-    are uncorrelated. 6000 bits, false alarm 1e-6 each; power: a correlation of 0.12 is found with probability 0.999."""
+    """One party's share is all zeros in effect (fixed bytes): the noise is still fair, and bits of
+    neighboring pairs are uncorrelated. 6000 bits, false alarm 1e-6 each; power: a correlation of
+    0.12 is found with probability 0.999."""
     bit, count = NoisyBit("wilcoxon", 0.8), 6000
     job = PairJob(bit, count, bytes(32))
     x = ordered(np.ones((count, 1)))
@@ -72,13 +77,14 @@ def test_neighboring_pairs_and_both_shares_show_no_pattern():
 
 
 def test_two_holders_have_the_law_of_the_simulated_protocol():
-    """perso:LDP-10: Kendall's tau of 16,000 rows without ties at epsilon 1, by garbled circuits, by the trusted pair,
-    and by the simulation with K-ary responses. Counts of 8000 answers, false alarm 1e-6 each; power: noise of epsilon
-    1.3 moves the share of ones by 0.02 at tau = 0.4, so that alone the tests above tell; here a missing unbiasing or a
-    wrong orientation (share 0.4 against 0.6) is found with certainty."""
+    """perso:LDP-10: Kendall's tau of 16,000 rows without ties at epsilon 1, by garbled circuits, by
+    the trusted pair, and by the simulation with K-ary responses. Counts of 8000 answers, false
+    alarm 1e-6 each; power: noise of epsilon 1.3 moves the share of ones by 0.02 at tau = 0.4, so
+    that alone the tests above tell; here a missing unbiasing or a wrong orientation (share 0.4
+    against 0.6) is found with certainty."""
     rng = np.random.default_rng(8)
     points = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 16_000)
-    question = Question("kendall", 1.0)
+    question = TablesQuestion("kendall", 1.0)
     first, second = rows_of(question, points[:9000]), rows_of(question, points[9000:])
     garbler = Holder("garbler", question, first, unrecorded, draw(1))
     evaluator = Holder("evaluator", question, second, unrecorded, draw(2))
@@ -87,8 +93,11 @@ def test_two_holders_have_the_law_of_the_simulated_protocol():
     simulated = law.answers(points, Replay(3), Replay(4))
     values = np.unique(simulated)
     assert np.allclose(values, question.bit.unbiased(np.array([False, True])), rtol=1e-5)
-    counts = [int(garbler.bits.sum()), int(trusted_pair(question, first, second, 5, draw(6)).sum()),
-              int((simulated > 0).sum())]
+    counts = [
+        int(garbler.bits.sum()),
+        int(trusted_pair(question, first, second, 5, draw(6)).sum()),
+        int((simulated > 0).sum()),
+    ]
     assert garbler.crossing > 3000
     assert max(apart(a, b, 8000) for a in counts for b in counts) < LIMIT
     tau = 2 / math.pi * math.asin(0.6)

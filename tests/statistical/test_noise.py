@@ -1,7 +1,9 @@
-"""Do the draws follow their laws? Seeded tests; each states its false-alarm probability and its power.
+"""Do the draws follow their laws? Seeded tests; each states its false-alarm probability and its
+power.
 
-Kolmogorov-Smirnov tests use the Dvoretzky-Kiefer-Wolfowitz bound P(sup |F_n - F| > t) <= 2 exp(-2 n t**2), valid for
-every n: t is set for 1e-6, and a law at distance 2 t or more is caught with probability >= 1 - 1e-6.
+Kolmogorov-Smirnov tests use the Dvoretzky-Kiefer-Wolfowitz bound P(sup |F_n - F| > t) <= 2 exp(-2 n
+t**2), valid for every n: t is set for 1e-6, and a law at distance 2 t or more is caught with
+probability >= 1 - 1e-6.
 """
 
 import math
@@ -27,13 +29,15 @@ def ks_rejects(sample, law):
 
 
 def correlation_rejects(x, y, tests=1):
-    """|mean of x y| for independent standardized x, y: normal to first order at n = 10**6; two-sided ALARM / tests."""
+    """|mean of x y| for independent standardized x, y: normal to first order at n = 10**6;
+    two-sided ALARM / tests."""
     product = ((x - x.mean()) / x.std() * (y - y.mean()) / y.std()).reshape(-1)
     return abs(product.mean()) * math.sqrt(product.size) > stats.norm.isf(ALARM / tests / 2)
 
 
 def chi_square_rejects(sample, weight, reach):
-    """Pearson's test against the exact probabilities weight(k) / sum over -reach..reach, cells of expectation >= 20."""
+    """Pearson's test against the exact probabilities weight(k) / sum over -reach..reach, cells of
+    expectation >= 20."""
     n, support = sample.size, np.arange(-reach, reach + 1)
     probability = weight(support)
     probability /= probability.sum()
@@ -50,7 +54,8 @@ def chi_square_rejects(sample, weight, reach):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_laws(kind):
-    """False alarm 1e-6. Power: n = 10**6, distance 5.4e-3 (a scale wrong by 2.5 %) is caught, as shown."""
+    """False alarm 1e-6. Power: n = 10**6, distance 5.4e-3 (a scale wrong by 2.5 %) is caught, as
+    shown."""
     draws = getattr(DICE, kind)("noise", LANES, 1, 0, 50)
     assert not ks_rejects(draws, KINDS[kind])
     assert ks_rejects(draws * 1.025, KINDS[kind])
@@ -85,8 +90,8 @@ def test_law_across_each_part_of_the_address(axis):
 
 
 def test_moments_of_normals():
-    """False alarm 1e-6 in all (three two-sided tests). Power: n = 4 * 10**6; a mean off by 0.005, or a variance or a
-    fourth moment wrong by 1 %, is more than twice the threshold."""
+    """False alarm 1e-6 in all (three two-sided tests). Power: n = 4 * 10**6; a mean off by 0.005,
+    or a variance or a fourth moment wrong by 1 %, is more than twice the threshold."""
     x = DICE.normal("noise", np.arange(4000), 2, 0, 1000).reshape(-1)
     z, n = stats.norm.isf(ALARM / 6), x.size
     assert abs(x.mean()) < z / math.sqrt(n)
@@ -97,8 +102,8 @@ def test_moments_of_normals():
 
 @pytest.mark.parametrize("threshold", [3.0, 4.0, 4.5])
 def test_tails_of_normals(threshold):
-    """Exact binomial test on n = 4 * 10**6 draws, false alarm 1e-6. Power: at 4.0 (253 expected), a tail twice too
-    heavy or half too light is caught with probability > 0.999."""
+    """Exact binomial test on n = 4 * 10**6 draws, false alarm 1e-6. Power: at 4.0 (253 expected), a
+    tail twice too heavy or half too light is caught with probability > 0.999."""
     x = DICE.normal("noise", np.arange(4000), 2, 0, 1000)
     for tail in (x > threshold, x < -threshold):
         law = stats.binom(x.size, stats.norm.sf(threshold))
@@ -106,7 +111,8 @@ def test_tails_of_normals(threshold):
 
 
 def test_tails_of_laplace_noise():
-    """Exact binomial test at 10 scales, 4 * 10**6 draws, 91 expected a side, false alarm 1e-6. Power: a factor 2."""
+    """Exact binomial test at 10 scales, 4 * 10**6 draws, 91 expected a side, false alarm 1e-6.
+    Power: a factor 2."""
     x = Laplace(clip=1.0, scale=1.0).noise(DICE, np.arange(4000), 2, 0, 1000)
     law = stats.binom(x.size, math.exp(-10) / 2)
     for tail in (x > 10, x < -10):
@@ -114,10 +120,13 @@ def test_tails_of_laplace_noise():
 
 
 def test_box_muller_partners_and_neighbors_are_uncorrelated():
-    """False alarm 1e-6 in all (8 tests, n >= 10**6). Power: a correlation of 0.011 is twice the threshold."""
+    """False alarm 1e-6 in all (8 tests, n >= 10**6). Power: a correlation of 0.011 is twice the
+    threshold."""
     x = DICE.normal("noise", LANES, 3, 0, 100)
     pairs = [
-        (x[:, 0::2], x[:, 1::2]), (x[:, 1:-1:2], x[:, 2::2]), (x[:-1], x[1:]),
+        (x[:, 0::2], x[:, 1::2]),
+        (x[:, 1:-1:2], x[:, 2::2]),
+        (x[:-1], x[1:]),
         (x, DICE.normal("noise", LANES, 4, 0, 100)),
     ]
     for a, b in pairs:
@@ -127,7 +136,8 @@ def test_box_muller_partners_and_neighbors_are_uncorrelated():
 
 
 def test_every_bit_of_a_word_is_fair():
-    """64 exact binomial tests on 10**6 words, false alarm 1e-6 in all. Power: a bias of 0.6 % is twice the limit."""
+    """64 exact binomial tests on 10**6 words, false alarm 1e-6 in all. Power: a bias of 0.6 % is
+    twice the limit."""
     words = DICE.words("noise", LANES, 5, 0, 50)
     law = stats.binom(words.size, 0.5)
     for bit in range(64):
@@ -137,8 +147,10 @@ def test_every_bit_of_a_word_is_fair():
 
 @pytest.mark.parametrize("s", [0.3, 1.0, 2.7, 20.0])
 def test_discrete_gaussian_probabilities(s):
-    """Chi-square on 4 * 10**5 draws, false alarm 1e-6 (asymptotic law). Power: a parameter wrong by 3 % is caught
-    with probability > 0.999 (noncentrality 330 at s = 0.3, 720 above 1, against thresholds of 28 to 280), as shown."""
+    """Chi-square on 4 * 10**5 draws, false alarm 1e-6 (asymptotic law). Power: a parameter wrong by
+    3 % is caught with probability > 0.999 (noncentrality 330 at s = 0.3, 720 above 1, against
+    thresholds of 28 to 280), as shown."""
+
     def draw(parameter):
         mechanism = DiscreteGaussian(clip=1.0, sigma=parameter, grid=1.0)
         return mechanism.noise(DICE, np.arange(400), 0, 0, 1000).astype(np.int64)
@@ -151,8 +163,8 @@ def test_discrete_gaussian_probabilities(s):
 
 
 def test_discrete_gaussian_of_large_parameter_is_close_to_normal():
-    """KS at n = 4 * 10**5: false alarm 1e-6 (the law differs from the normal one by less than 1e-6 at s = 10**6).
-    Power: distance 8.5e-3."""
+    """KS at n = 4 * 10**5: false alarm 1e-6 (the law differs from the normal one by less than 1e-6
+    at s = 10**6). Power: distance 8.5e-3."""
     noise = DiscreteGaussian(clip=1.0, sigma=1e6, grid=1.0).noise(DICE, np.arange(400), 1, 0, 1000)
     assert not ks_rejects(noise / 1e6, stats.norm)
     assert ks_rejects(noise / 1.04e6, stats.norm)
@@ -160,8 +172,10 @@ def test_discrete_gaussian_of_large_parameter_is_close_to_normal():
 
 @pytest.mark.parametrize("s", [1.0, 2.7, 20.0])
 def test_discrete_laplace_probabilities(s):
-    """Chi-square on 4 * 10**5 draws, false alarm 1e-6 (asymptotic law). Power: a scale wrong by 3 % is caught with
-    probability > 0.999 (noncentrality above 150 against thresholds of 45 to 250), as shown."""
+    """Chi-square on 4 * 10**5 draws, false alarm 1e-6 (asymptotic law). Power: a scale wrong by 3 %
+    is caught with probability > 0.999 (noncentrality above 150 against thresholds of 45 to 250), as
+    shown."""
+
     def draw(scale):
         return discrete_laplace(Draws(DICE, "noise", np.arange(400), 0), scale, 1000)
 
@@ -169,14 +183,17 @@ def test_discrete_laplace_probabilities(s):
     assert chi_square_rejects(draw(s * 1.03), lambda k: np.exp(-np.abs(k) / s), math.ceil(40 * s))
 
 
-@pytest.mark.parametrize(("mechanism", "law"), [
-    (Gaussian(clip=1.0, sigma=0.7), stats.norm(scale=0.7)),
-    (Gaussian(clip=1.0, sigma=0.7, arithmetic="ideal"), stats.norm(scale=0.7)),
-    (Laplace(clip=1.0, scale=0.7), stats.laplace(scale=0.7)),
-])
+@pytest.mark.parametrize(
+    ("mechanism", "law"),
+    [
+        (Gaussian(clip=1.0, sigma=0.7), stats.norm(scale=0.7)),
+        (Gaussian(clip=1.0, sigma=0.7, arithmetic="ideal"), stats.norm(scale=0.7)),
+        (Laplace(clip=1.0, scale=0.7), stats.laplace(scale=0.7)),
+    ],
+)
 def test_releases_are_centered_on_the_clipped_value(mechanism, law):
-    """KS at n = 4 * 10**5, false alarm 1e-6 each (the lattice moves the law by less than 1e-6). Power: distance
-    8.5e-3, e.g. a shift by 0.03 sigma, as shown."""
+    """KS at n = 4 * 10**5, false alarm 1e-6 each (the lattice moves the law by less than 1e-6).
+    Power: distance 8.5e-3, e.g. a shift by 0.03 sigma, as shown."""
     values = np.zeros((4000, 100))
     values[:, 0] = 0.5  # inside the ball: the release is centered on it
     noise = mechanism.release(values, DICE, np.arange(4000), 7, 0) - values

@@ -1,4 +1,5 @@
-"""The public checks catch what they are for: a global peek, a leak, a false claim, a message that is never the same."""
+"""The public checks catch what they are for: a global peek, a leak, a false claim, a message that
+is never the same."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -90,7 +91,8 @@ class TwoParts(NamedTuple):
 
 
 class Counted(Honest):
-    """Messages of two arrays; at step 2 something is added for peer 3, but only when all peers are there at once."""
+    """Messages of two arrays; at step 2 something is added for peer 3, but only when all peers are
+    there at once."""
 
     def emit(self, state: State, edges: Any) -> Any:
         return edges.broadcast(TwoParts(state.value, np.ones((len(state.value), 1))))
@@ -164,34 +166,95 @@ def test_dishonest_algorithms_do_not(algorithm):
         check_algorithm(algorithm)
 
 
-@pytest.mark.parametrize(("check", "algorithm", "steps", "words"), [
-    (check_engines_agree, Peeking(), 3,
-     r"check_engines_agree: peeking: after step 1: the final states differ by .*: field 'value', peer \d, number \d"),
-    (check_engines_agree, Counted(), 4,
-     r"check_engines_agree: counted: after step 2: the final states differ by 1: field 'value', peer 3, number 1"),
-    (check_engines_agree, Spender(), 4,
-     r"check_engines_agree: spender: after step 3: the ledgers differ: .* of peer 2 at step 3, clock 3, only the"),
-    (check_replay_under_faults, Late(), 4,
-     r"check_replay_under_faults: late: with latency 0.1, loss 0.1, churn 0.15, after step \d: the final states differ"
-     r" by 5.*: field 'value', peer \d, number 0"),
-    (check_messages_are_pure, Leaky(), 0, r"check_messages_are_pure: leaky: after step 0 a private field reaches the"
-     r" message: 'secret' changes what is said, peer \d, the row, number \d"),
-    (check_messages_are_pure, Moody(), 0, r"check_messages_are_pure: moody: after step 0 the same state emits two"
-     r" different messages: peer \d, the row, number \d"),
-    (check_data_only_through_the_door, Telling(), 2, r"check_data_only_through_the_door: telling: data leaves past the"
-     r" door: what peer \d told peer \d at step 0 changes with the records \(field 'count', number 0\)"),
-    (check_linear, Bent(), 3, r"check_linear: bent: it claims to be linear, but superposition fails: what peer \d told"
-     r" peer \d at step 1, number \d, is .* where 2 x - 3 y is"),
-    (check_steps_zero, Unready(), 3, r"check_steps_zero: unready: it fails with IndexError.*line \d+ of test_testing"
-     r"\.py, in start"),
-    (check_steps_zero, Short(), 3, r"check_steps_zero: short: its estimate has 1 rows for 8 peers"),
-], ids=lambda value: repr(value)[:24])  # fmt: skip
+@pytest.mark.parametrize(
+    ("check", "algorithm", "steps", "words"),
+    [
+        (
+            check_engines_agree,
+            Peeking(),
+            3,
+            r"check_engines_agree: peeking: after step 1: the final states differ by .*: field "
+            r"'value', peer \d, number \d",
+        ),
+        (
+            check_engines_agree,
+            Counted(),
+            4,
+            r"check_engines_agree: counted: after step 2: the final states differ by 1: field "
+            r"'value', peer 3, number 1",
+        ),
+        (
+            check_engines_agree,
+            Spender(),
+            4,
+            r"check_engines_agree: spender: after step 3: the ledgers differ: .* of peer 2 at step "
+            r"3, clock 3, only the",
+        ),
+        (
+            check_replay_under_faults,
+            Late(),
+            4,
+            r"check_replay_under_faults: late: with latency 0.1, loss 0.1, churn 0.15, after step "
+            r"\d: the final states differ"
+            r" by 5.*: field 'value', peer \d, number 0",
+        ),
+        (
+            check_messages_are_pure,
+            Leaky(),
+            0,
+            r"check_messages_are_pure: leaky: after step 0 a private field reaches the"
+            r" message: 'secret' changes what is said, peer \d, the row, number \d",
+        ),
+        (
+            check_messages_are_pure,
+            Moody(),
+            0,
+            r"check_messages_are_pure: moody: after step 0 the same state emits two"
+            r" different messages: peer \d, the row, number \d",
+        ),
+        (
+            check_data_only_through_the_door,
+            Telling(),
+            2,
+            r"check_data_only_through_the_door: telling: data leaves past the"
+            r" door: what peer \d told peer \d at step 0 changes with the records \(field 'count', "
+            r"number 0\)",
+        ),
+        (
+            check_linear,
+            Bent(),
+            3,
+            r"check_linear: bent: it claims to be linear, but superposition fails: what peer \d "
+            r"told"
+            r" peer \d at step 1, number \d, is .* where 2 x - 3 y is",
+        ),
+        (
+            check_steps_zero,
+            Unready(),
+            3,
+            r"check_steps_zero: unready: unready: start raised IndexError.*at peer 0, step 0.*line \d+ of test_testing"
+            r"\.py, in start",
+        ),
+        (
+            check_steps_zero,
+            Short(),
+            3,
+            r"check_steps_zero: short: its estimate has 1 rows for 8 peers",
+        ),
+    ],
+    ids=lambda value: repr(value)[:24],
+)
 def test_each_check_says_what_is_wrong_and_where(check, algorithm, steps, words):
-    """The check, the field, the peer and the step: one algorithm broken on purpose per kind of error."""
+    """The check, the field, the peer and the step: one algorithm broken on purpose per kind of
+    error."""
     with pytest.raises(br.ConformanceError, match=words):
         check(algorithm, grid(2, 4), small_task(8), steps)
 
 
 def test_every_check_has_an_algorithm_that_fails_it():
-    marks = [mark for mark in test_each_check_says_what_is_wrong_and_where.pytestmark if mark.name == "parametrize"]
+    marks = [
+        mark
+        for mark in test_each_check_says_what_is_wrong_and_where.pytestmark
+        if mark.name == "parametrize"
+    ]
     assert {case[0] for case in marks[0].args[1]} == set(checks())

@@ -20,23 +20,49 @@ def story(rows=()) -> Trace:
     meetings = Meetings(np.array([0.5, 1.5]), np.array([2, 0]), np.array([1, 2]))
     faults = Faults(np.array([0, 0, 3]), np.array([0, 1, 1]), np.array([1, 2, 2]))
     heard = [Received(k, 2, k % 2, row) for k, row in enumerate(rows)]
-    return Trace(3, 4, meetings, faults, frozenset({0, 1}), heard, [{0: 3, 2: 1}, {}], **COUNTS)
+    return Trace(
+        peers=3,
+        steps=4,
+        meetings=meetings,
+        faults=faults,
+        watched=frozenset({0, 1}),
+        received=heard,
+        reads=[{0: 3, 2: 1}, {}],
+        **COUNTS,
+    )
 
 
 def read_back(trace: Trace) -> Trace:
     return trace_from(trace.columns(), trace.peers, trace.steps, COUNTS)
 
 
-@pytest.mark.parametrize("rows", [
-    [], [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])],
-    [Pair(np.array([3]), np.array([-1.0])), Pair(np.array([0]), np.array([1.0]))],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])],
+        [Pair(np.array([3]), np.array([-1.0])), Pair(np.array([0]), np.array([1.0]))],
+    ],
+)
 def test_columns_read_back(rows):
     first = story(rows)
     second = read_back(first)
-    assert (second.peers, second.steps, second.watched, second.reads) == (3, 4, first.watched, first.reads)
-    assert (second.messages, second.refusals, second.retransmissions, second.missed, second.bytes) == (7, 1, 2, 3, 56)
-    for one, two in zip(first.meetings + first.faults, second.meetings + second.faults, strict=True):
+    assert (second.peers, second.steps, second.watched, second.reads) == (
+        3,
+        4,
+        first.watched,
+        first.reads,
+    )
+    assert (
+        second.messages,
+        second.refusals,
+        second.retransmissions,
+        second.missed,
+        second.bytes,
+    ) == (7, 1, 2, 3, 56)
+    for one, two in zip(
+        first.meetings + first.faults, second.meetings + second.faults, strict=True
+    ):
         assert np.array_equal(one, two)
     for one, two in zip(first.received, second.received, strict=True):
         assert (one.clock, one.sender, one.receiver) == (two.clock, two.sender, two.receiver)

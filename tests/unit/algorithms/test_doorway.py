@@ -1,8 +1,7 @@
-"""Raw data never leaves: messages are the same when data change and the door's answers do not (in every engine)."""
+"""Raw data never leaves: messages are the same when data change and the door's answers do not (in
+every engine)."""
 
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,20 +9,22 @@ import pytest
 
 import bruit as br
 from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.door import Door
 from bruit.algorithms.doorway import NUMBERS, QUESTIONS, Doorway
-from bruit.algorithms.home import Door, Home, TaskDoor
-from bruit.algorithms.schedules import Pairs, Wakes, Walk
-from bruit.engines.network import Network
-from bruit.errors import ConformanceError, PrivacyError
-from bruit.network.snapshots import freeze, thaw
+from bruit.algorithms.home import Home
+from bruit.algorithms.schedules.pairs.schedule import Pairs
+from bruit.algorithms.schedules.wakes.schedule import Wakes
+from bruit.algorithms.schedules.walk.schedule import Walk
+from bruit.algorithms.task_door import TaskDoor
+from bruit.errors import AlgorithmError, ConformanceError, PrivacyError
+from bruit.peers.engine import Network
+from bruit.peers.journal.snapshots import freeze, thaw
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
-from bruit.result import load
+from bruit.runs.result import load
 from bruit.tasks import Mean
 from bruit.testing import check_algorithm, check_data_only_through_the_door, small_task
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "conformance"))
-from hard_cases import FrankWolfe
+from tests.conformance.hard_cases import FrankWolfe
 
 NOISE = br.Gaussian(clip=2.0, sigma=0.5)
 CHECKED = "checked: every release went through the door"
@@ -52,7 +53,11 @@ class Keeps(Algorithm[State]):
         return edges.broadcast(state.value)
 
     def heard(self, inbox: Any) -> Any:
-        return inbox.mix() if isinstance(self.schedule, br.Rounds) else inbox.copies()[: len(inbox.links.ids)]
+        return (
+            inbox.mix()
+            if isinstance(self.schedule, br.Rounds)
+            else inbox.copies()[: len(inbox.links.ids)]
+        )
 
     def absorb(self, state: State, inbox: Any, home: Any) -> State:
         return State(self.heard(inbox), state.secret + home.keep(raw))
@@ -74,7 +79,10 @@ class Later(Keeps):
     """A private field leaks into a message two steps later."""
 
     def absorb(self, state: State, inbox: Any, home: Any) -> State:
-        return State(self.heard(inbox) + np.where(home.step == 2, 1e-9, 0.0)[:, None] * state.secret, state.secret)
+        return State(
+            self.heard(inbox) + np.where(home.step == 2, 1e-9, 0.0)[:, None] * state.secret,
+            state.secret,
+        )
 
 
 class OnTheWay(Keeps):
@@ -118,7 +126,10 @@ class Loud(Keeps):
     """How much noise it asks for depends on raw data, and the ledger says it."""
 
     def absorb(self, state: State, inbox: Any, home: Any) -> State:
-        return State(self.heard(inbox) + 0 * home.mask(state.value, 1.0 + np.abs(state.secret[:, 0])), state.secret)
+        return State(
+            self.heard(inbox) + 0 * home.mask(state.value, 1.0 + np.abs(state.secret[:, 0])),
+            state.secret,
+        )
 
 
 LEAKS = [IntoAnotherField, Later, OnTheWay, TakesNoiseBack, Masked, Chooses, Loud]
@@ -127,12 +138,26 @@ ENGINES = [br.Bulk(), br.Events(), br.Events(latency=0.3)]
 
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("engine", ENGINES, ids=["bulk", "events", "late"])
-@pytest.mark.parametrize("schedule", [br.Rounds(), Pairs(), Walk(), Wakes()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "schedule", [br.Rounds(), Pairs(), Walk(), Wakes()], ids=lambda s: type(s).__name__
+)
 def test_a_leak_is_stopped_before_anything_is_said(kind, schedule, engine):
-    """Before: epsilon 0, proven, "checked: every release went through the door", and check_algorithm was silent."""
-    with pytest.raises(PrivacyError, match=rf"{kind(schedule).name()}, peer \d, step \d+: (the message changes with raw"
-                       r" data that home.keep gave out|(what|how often) it asks at the door)"):  # fmt: skip
-        br.run(kind(schedule), "ring:6", small_task(6), privacy=NOISE, steps=12, engine=engine, evaluate_every=0)
+    """Before: epsilon 0, proven, "checked: every release went through the door", and
+    check_algorithm was silent."""
+    with pytest.raises(
+        PrivacyError,
+        match=rf"{kind(schedule).name()}, peer \d, step \d+: (the message changes with raw"
+        r" data that home.keep gave out|(what|how often) it asks at the door)",
+    ):
+        br.run(
+            kind(schedule),
+            "ring:6",
+            small_task(6),
+            privacy=NOISE,
+            steps=12,
+            engine=engine,
+            evaluate_every=0,
+        )
 
 
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
@@ -148,13 +173,21 @@ def test_the_sentence_names_the_field():
         br.run(IntoAnotherField(), "ring:6", small_task(6), privacy=NOISE, steps=2)
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, br.Events(latency=0.1, loss=0.1, churn=0.2)], ids=repr)
-@pytest.mark.parametrize("algorithm", [Keeps(), Keeps(Pairs()), Keeps(Walk()), Keeps(Wakes()), FrankWolfe()], ids=repr)
+@pytest.mark.parametrize(
+    "engine", [*ENGINES, br.Events(latency=0.1, loss=0.1, churn=0.2)], ids=repr
+)
+@pytest.mark.parametrize(
+    "algorithm", [Keeps(), Keeps(Pairs()), Keeps(Walk()), Keeps(Wakes()), FrankWolfe()], ids=repr
+)
 def test_what_stays_at_home_may(algorithm, engine):
-    run = br.run(algorithm, "ring:6", small_task(6), privacy=NOISE, steps=6, engine=engine, evaluate_every=0)
+    run = br.run(
+        algorithm, "ring:6", small_task(6), privacy=NOISE, steps=6, engine=engine, evaluate_every=0
+    )
     assert run.unwatched == ""
     assert CHECKED in run.epsilon().why()
-    plain = br.run(algorithm, "ring:6", small_task(6), privacy=NOISE, steps=6, engine=engine, evaluate_every=0)
+    plain = br.run(
+        algorithm, "ring:6", small_task(6), privacy=NOISE, steps=6, engine=engine, evaluate_every=0
+    )
     assert np.array_equal(run.estimates, plain.estimates)
     lines = run.ledger.counts().sum()
     assert lines == plain.ledger.counts().sum() > 0  # the twin spends nothing
@@ -163,8 +196,18 @@ def test_what_stays_at_home_may(algorithm, engine):
 def test_real_peers_are_watched_too():
     engine = Network(timeout=20.0)
     with pytest.raises(PrivacyError, match=r"raw data that home\.keep gave out"):
-        br.run(Later(), "ring:3", small_task(3), privacy=NOISE, steps=5, engine=engine, evaluate_every=0)
-    honest = br.run(Keeps(), "ring:3", small_task(3), privacy=NOISE, steps=3, engine=engine, evaluate_every=0)
+        br.run(
+            Later(),
+            "ring:3",
+            small_task(3),
+            privacy=NOISE,
+            steps=5,
+            engine=engine,
+            evaluate_every=0,
+        )
+    honest = br.run(
+        Keeps(), "ring:3", small_task(3), privacy=NOISE, steps=3, engine=engine, evaluate_every=0
+    )
     assert honest.unwatched == ""
 
 
@@ -182,7 +225,8 @@ def reached(home):
 
 
 class AroundTheDoor(Keeps):
-    """Python hides nothing from who wants to see; the check of whole runs does not care how it was done."""
+    """Python hides nothing from who wants to see; the check of whole runs does not care how it was
+    done."""
 
     private: ClassVar[tuple[str, ...]] = ()
 
@@ -200,9 +244,13 @@ class StraightAhead(AroundTheDoor):
 
 
 def test_a_home_has_no_task_and_who_reaches_around_is_found():
-    with pytest.raises(AttributeError, match="a home has no 'task': data, dice and ledger stay behind the door"):
+    with pytest.raises(
+        AlgorithmError, match="a home has no 'task': data, dice and ledger stay behind the door"
+    ):
         br.run(StraightAhead(), "ring:6", small_task(6), privacy=NOISE, steps=2)
-    with pytest.raises(ConformanceError, match=r"past the door: what peer \d told peer \d at step 0 changes with"):
+    with pytest.raises(
+        ConformanceError, match=r"past the door: what peer \d told peer \d at step 0 changes with"
+    ):
         check_data_only_through_the_door(AroundTheDoor(), br.graphs.ring(6), small_task(6), 3)
     with pytest.raises(ConformanceError, match="past the door"):
         check_algorithm(AroundTheDoor())
@@ -211,11 +259,27 @@ def test_a_home_has_no_task_and_who_reaches_around_is_found():
 def test_every_question_of_a_door_is_listed():
     asked = {name for name in vars(Door) if not name.startswith("_")}
     assert asked - {"with_ledger", "keep_other", "watch", "left_out"} == QUESTIONS | NUMBERS
-    home = Home(TaskDoor(small_task(3), NOISE, Replay(0), Ledger(3)), np.arange(3), *[np.zeros(3, int)] * 2,
-                np.zeros(3, bool), None, None)  # fmt: skip
+    home = Home(
+        TaskDoor(task=small_task(3), mechanism=NOISE, dice=Replay(0), ledger=Ledger(peers=3)),
+        np.arange(3),
+        *[np.zeros(3, int)] * 2,
+        np.zeros(3, bool),
+        None,
+        None,
+    )
     assert isinstance(home.doorway, Doorway)
-    for name in ("task", "dice", "ledger", "mechanism", "models", "budget", "with_ledger", "keep_other", "watch",
-                 "left_out"):  # fmt: skip
+    for name in (
+        "task",
+        "dice",
+        "ledger",
+        "mechanism",
+        "models",
+        "budget",
+        "with_ledger",
+        "keep_other",
+        "watch",
+        "left_out",
+    ):
         with pytest.raises(AttributeError, match=f"a home has no '{name}'"):
             getattr(home._door, name)
 
@@ -228,7 +292,10 @@ class Fails(Keeps):
 
 
 def test_who_works_with_one_data_set_only_cannot_be_checked_and_is_refused():
-    with pytest.raises(PrivacyError, match=r"with other raw data it fails .*not my records.*make it work for any data"):
+    with pytest.raises(
+        PrivacyError,
+        match=r"with other raw data it fails .*not my records.*make it work for any data",
+    ):
         br.run(Fails(), "ring:6", small_task(6), privacy=NOISE, steps=2)
 
 
@@ -241,7 +308,9 @@ def test_peers_with_the_same_data_are_moved_apart():
 
 class Counts(Keeps):
     def start(self, home: Any) -> State:
-        return State(home.value(), home.keep(lambda task, ids: (task.value(ids) > 0).astype(np.int64)))
+        return State(
+            home.value(), home.keep(lambda task, ids: (task.value(ids) > 0).astype(np.int64))
+        )
 
     def absorb(self, state: State, inbox: Any, home: Any) -> State:
         return State(self.heard(inbox), state.secret)
@@ -261,16 +330,36 @@ def test_whole_numbers_that_are_all_alike_leave_the_twin_blind_and_that_is_said(
 def test_an_unwatched_run_is_never_called_checked(tmp_path):
     """A compiled path reads the records itself; and a folder remembers whether anybody looked."""
     task = br.tasks.Logistic.load("breast_cancer", peers=6, components=2)
-    slow, fast = (br.run(br.WalkSGD(), "complete:6", task, privacy=NOISE, steps=20, evaluate_every=0, engine=engine)
-                  for engine in (br.Bulk(fused=False), br.Bulk(fused=True)))  # fmt: skip
+    slow, fast = (
+        br.run(
+            br.WalkSGD(),
+            "complete:6",
+            task,
+            privacy=NOISE,
+            steps=20,
+            evaluate_every=0,
+            engine=engine,
+        )
+        for engine in (br.Bulk(fused=False), br.Bulk(fused=True))
+    )
     for run in (fast, load(fast.save(tmp_path / "fast.run"))):
         for said in (run.epsilon(), run.epsilon(of=1, seen_by=0)):
-            assert "assumed: every release went through the door and its ledger line (its compiled path" in said.why()
+            assert (
+                "assumed: every release went through the door and its ledger line (its compiled "
+                "path" in said.why()
+            )
             assert CHECKED not in said.why()
     assert CHECKED in load(slow.save(tmp_path / "slow.run")).epsilon().why()
     real = replace(NOISE, arithmetic="ideal")
-    gossip = br.run(br.Averaging(), "ring:6", small_task(6), privacy=real, steps=4, evaluate_every=0,
-                    engine=br.Bulk(fused=True))  # fmt: skip
+    gossip = br.run(
+        br.Averaging(),
+        "ring:6",
+        small_task(6),
+        privacy=real,
+        steps=4,
+        evaluate_every=0,
+        engine=br.Bulk(fused=True),
+    )
     assert CHECKED in gossip.epsilon().why()  # no door, no raw data: nothing to read
 
 
@@ -292,11 +381,21 @@ def test_models_that_hold_raw_data_are_no_beginning(tmp_path):
 
 def test_the_twin_goes_on_in_the_next_phase():
     first = br.run(Keeps(), "ring:6", small_task(6), privacy=NOISE, steps=2, evaluate_every=0)
-    second = br.run(Keeps(), "ring:6", small_task(6), privacy=NOISE, steps=2, evaluate_every=0, after=first)
+    second = br.run(
+        Keeps(), "ring:6", small_task(6), privacy=NOISE, steps=2, evaluate_every=0, after=first
+    )
     assert second.unwatched == ""
     with pytest.raises(PrivacyError, match=r"raw data that home\.keep gave out"):
-        br.run(Later(), "ring:6", small_task(6), privacy=NOISE, steps=4, evaluate_every=0,
-               after=replace(first, algorithm=Later()), carry="state")  # fmt: skip
+        br.run(
+            Later(),
+            "ring:6",
+            small_task(6),
+            privacy=NOISE,
+            steps=4,
+            evaluate_every=0,
+            after=replace(first, algorithm=Later()),
+            carry="state",
+        )
 
 
 def test_a_twin_survives_a_snapshot():

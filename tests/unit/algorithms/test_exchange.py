@@ -1,6 +1,8 @@
-"""What linear gossip sends, against exact fractions: grids, dithers, roundings, sums, ranges (fp:FP-1, FP-2).
+"""What linear gossip sends, against exact fractions: grids, dithers, roundings, sums, ranges
+(fp:FP-1, FP-2).
 
-`recorded` keeps the states a bulk run goes through; weights are the graph's own fractions, the account's weights.
+`recorded` keeps the states a bulk run goes through; weights are the graph's own fractions, the
+account's weights.
 """
 
 import math
@@ -12,16 +14,18 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms.exchange import DITHER, Arithmetic, exchange_of
-from bruit.algorithms.home import COARSEST, Home, TaskDoor
+from bruit.adversary.attacks import own_dithers, starting_values
+from bruit.adversary.attacks.dithers import grid_of
+from bruit.algorithms.door import COARSEST
+from bruit.algorithms.gossip.exchange import DITHER, Arithmetic, exchange_of
+from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Links
-from bruit.attacks import own_dithers, starting_values
-from bruit.attacks.dithers import grid_of
-from bruit.discrete_normal import discrete_normals
+from bruit.algorithms.task_door import TaskDoor
 from bruit.graphs import butterfly, complete, erdos_renyi, path, ring, star
 from bruit.privacy.events import GaussianEvent, Mask
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
+from bruit.randomness.discrete_normal import discrete_normals
 from bruit.tasks import Logistic, Mean, Records
 
 NOISE = br.Gaussian(clip=1.5, sigma=0.7)
@@ -35,10 +39,17 @@ def values(n):
 
 
 def recorded(monkeypatch, algorithm, graph, steps=4, engine=None, seed=2):
-    """A run in bulk, everybody watched, along the trace of another engine if there is one; and its states in order."""
+    """A run in bulk, everybody watched, along the trace of another engine if there is one; and its
+    states in order."""
     task, states, kind = values(graph.n), [], type(algorithm)
     plain = kind.emit
-    options = {"privacy": NOISE, "steps": steps, "seed": seed, "watch": range(graph.n), "evaluate_every": 0}
+    options = {
+        "privacy": NOISE,
+        "steps": steps,
+        "seed": seed,
+        "watch": range(graph.n),
+        "evaluate_every": 0,
+    }
     given = br.run(algorithm, graph, task, engine=engine, **options).trace if engine else None
 
     def emit(self, state, edges):
@@ -60,18 +71,31 @@ def cells(rows, grid):
 
 
 def mixed(graph, rows, own=None):
-    """sum_j W_ij rows_j with the graph's fractions, exactly; `own`: what a peer takes for itself."""
+    """sum_j W_ij rows_j with the graph's fractions, exactly; `own`: what a peer takes for
+    itself."""
     own = rows if own is None else own
-    return [[sum(graph.fraction(i, j) * (own if j == i else rows)[j][k] for j in range(graph.n) if graph.fraction(i, j))
-             for k in range(WIDTH)] for i in range(graph.n)]  # fmt: skip
+    return [
+        [
+            sum(
+                graph.fraction(i, j) * (own if j == i else rows)[j][k]
+                for j in range(graph.n)
+                if graph.fraction(i, j)
+            )
+            for k in range(WIDTH)
+        ]
+        for i in range(graph.n)
+    ]
 
 
 def farthest(one, other):
-    return max(abs(x - y) for a, b in zip(one, other, strict=True) for x, y in zip(a, b, strict=True))
+    return max(
+        abs(x - y) for a, b in zip(one, other, strict=True) for x, y in zip(a, b, strict=True)
+    )
 
 
 def recorded_slack(run, grid, deviation):
-    """How far messages may be from the real protocol's, in cells, by the least ledger line: R solved for it."""
+    """How far messages may be from the real protocol's, in cells, by the least ledger line: R
+    solved for it."""
     amounts = [event.rounding for event in run.ledger.events if isinstance(event, Mask)]
     return math.sqrt(min(amounts) / WIDTH) * deviation / grid - 0.5
 
@@ -82,7 +106,13 @@ def allowed(run, grid, gamma=1.0, more=0.0):
     facts = getattr(facts, "exchange", facts)
     size = max(1.0, 2 * gamma - 1)
     times = getattr(run.algorithm, "rate", 1.0)
-    bound = (3 * facts.degree + 6) * 2.0**-53 * size * NOISE.reach(times, facts.data, facts.noise) / grid
+    bound = (
+        (3 * facts.degree + 6)
+        * 2.0**-53
+        * size
+        * NOISE.reach(times, facts.data, facts.noise)
+        / grid
+    )
     assert recorded_slack(run, grid, times * TAU) >= (0.5 + bound / size + 0.5 + more) * (1 - 1e-9)
     return Fraction(0.5 + bound)
 
@@ -115,12 +145,22 @@ def check_dithers(run, task, states, grid, times=1.0):
             assert np.array_equal(state.message - said, [drawn[t, u] for u in range(run.n)])
     rows = np.concatenate([row[None] for row in drawn.values()])
     cells(rows, grid)
-    assert len(np.unique(rows)) == rows.size  # a hundred numbers over some 2^30 cells: two are equal with chance 1e-6
-    assert 0.4 < np.sqrt(np.mean(rows**2)) / (times * TAU) < 1.7  # of 40 numbers or more: outside with chance 1e-8
+    assert (
+        len(np.unique(rows)) == rows.size
+    )  # a hundred numbers over some 2^30 cells: two are equal with chance 1e-6
+    assert (
+        0.4 < np.sqrt(np.mean(rows**2)) / (times * TAU) < 1.7
+    )  # of 40 numbers or more: outside with chance 1e-8
     masks = [k for k, event in enumerate(run.ledger.events) if isinstance(event, Mask)]
     assert all(run.ledger.events[k].sigma == pytest.approx(TAU) for k in masks)
     here = np.isin(run.ledger.column("event"), masks)
-    lines = list(zip(run.ledger.column("step")[here].tolist(), run.ledger.column("peer")[here].tolist(), strict=True))
+    lines = list(
+        zip(
+            run.ledger.column("step")[here].tolist(),
+            run.ledger.column("peer")[here].tolist(),
+            strict=True,
+        )
+    )
     assert sorted(lines) == sorted(drawn)
     heard = {}
     for message in run.trace.received:
@@ -136,8 +176,10 @@ def test_chebyshev(monkeypatch, graph):
     said = [cells(state.message, grid) for state in states]
     for t, after in enumerate(states[1:]):
         gamma = exact if t else Fraction(1)
-        expected = [[gamma * x + (1 - gamma) * y for x, y in zip(now, old, strict=True)]
-                    for now, old in zip(mixed(graph, said[t]), said[max(0, t - 1)], strict=True)]  # fmt: skip
+        expected = [
+            [gamma * x + (1 - gamma) * y for x, y in zip(now, old, strict=True)]
+            for now, old in zip(mixed(graph, said[t]), said[max(0, t - 1)], strict=True)
+        ]
         assert farthest(cells(after.value, grid), expected) <= allowed(run, grid, float(gamma))
     check_dithers(run, task, states, grid)
 
@@ -151,25 +193,46 @@ def test_gossip_sgd(monkeypatch, mixing, gamma, engine):
     grid = grid_of(run).spacing
     said = [cells(state.message, grid) for state in states]
     for t, after in enumerate(states[1:]):
-        factor, heard = Fraction(gamma) if t % mixing else Fraction(1), mixed(run.facts().at(t), said[t])
-        expected = [[factor * x + (1 - factor) * y for x, y in zip(now, old, strict=True)]
-                    for now, old in zip(heard, said[max(0, t - 1)], strict=True)]  # fmt: skip
-        assert farthest(cells(after.model, grid), expected) <= allowed(run, grid, float(factor), 0.5)
+        factor, heard = (
+            Fraction(gamma) if t % mixing else Fraction(1),
+            mixed(run.facts().at(t), said[t]),
+        )
+        expected = [
+            [factor * x + (1 - factor) * y for x, y in zip(now, old, strict=True)]
+            for now, old in zip(heard, said[max(0, t - 1)], strict=True)
+        ]
+        assert farthest(cells(after.model, grid), expected) <= allowed(
+            run, grid, float(factor), 0.5
+        )
     check_dithers(run, task, states, grid, 0.3)
     data = run.facts().data_lines()
     assert data.sum() == run.n * (6 // mixing)
-    assert all(event.rounding < 1e-20 for event in run.ledger.events if isinstance(event, GaussianEvent))
+    assert all(
+        event.rounding < 1e-20 for event in run.ledger.events if isinstance(event, GaussianEvent)
+    )
 
 
 def test_pair_averaging():
-    """A meeting's messages are those of the two peers; the next ones are their mean, within rho, and new dithers."""
+    """A meeting's messages are those of the two peers; the next ones are their mean, within rho,
+    and new dithers."""
     graph, task = ring(6), values(6)
-    run = br.run(br.PairAveraging(), graph, task, privacy=NOISE, steps=6, seed=2, watch=range(6), evaluate_every=0)
+    run = br.run(
+        br.PairAveraging(),
+        graph,
+        task,
+        privacy=NOISE,
+        steps=6,
+        seed=2,
+        watch=range(6),
+        evaluate_every=0,
+    )
     grid, drawn = grid_of(run).spacing, own_dithers(run, task, range(6))
     state, step = starting_values(run, task), [0] * 6
     said = {(message.clock, message.sender): message.row for message in run.trace.received}
     assert len(run.trace.meetings.a) > 20
-    for number, (a, b) in enumerate(zip(run.trace.meetings.a.tolist(), run.trace.meetings.b.tolist(), strict=True)):
+    for number, (a, b) in enumerate(
+        zip(run.trace.meetings.a.tolist(), run.trace.meetings.b.tolist(), strict=True)
+    ):
         messages = {}
         for u in (a, b):
             assert np.array_equal(said[number, u][0], state[u] + drawn[step[u], u])
@@ -180,7 +243,9 @@ def test_pair_averaging():
         assert farthest(cells(next_state, grid), [exact]) <= allowed(run, grid)
     assert np.array_equal(run.estimates, state)
     assert sorted(drawn) == sorted((t, u) for u in range(6) for t in range(step[u] + 1))
-    assert sum(isinstance(run.ledger.events[k], Mask) for k in run.ledger.column("event")) == len(drawn)
+    assert sum(isinstance(run.ledger.events[k], Mask) for k in run.ledger.column("event")) == len(
+        drawn
+    )
 
 
 @ENGINES
@@ -195,14 +260,18 @@ def test_renoised(monkeypatch, engine):
         start = before.spoken.start
         for u in range(7):
             for place in range(start[u], start[u + 1]):
-                copies[u, int(before.spoken.peers[place])] = cells(before.spoken.rows[place : place + 1], grid)[0]
+                copies[u, int(before.spoken.peers[place])] = cells(
+                    before.spoken.rows[place : place + 1], grid
+                )[0]
         assert len({tuple(row) for row in copies.values()}) == len(copies)
         spoken += len({u for u, _ in copies})
         own = cells(before.value, grid)
         for v in range(7):
-            expected = [now.fraction(v, v) * own[v][k]
-                        + sum(now.fraction(v, w) * copies[w, v][k] for w in now.neighbors(v).tolist())
-                        for k in range(WIDTH)]  # fmt: skip
+            expected = [
+                now.fraction(v, v) * own[v][k]
+                + sum(now.fraction(v, w) * copies[w, v][k] for w in now.neighbors(v).tolist())
+                for k in range(WIDTH)
+            ]
             assert farthest(cells(after.value[v : v + 1], grid), [expected]) <= Fraction(0.51)
     masks = [k for k, event in enumerate(run.ledger.events) if isinstance(event, Mask)]
     assert np.isin(run.ledger.column("event"), masks).sum() == spoken
@@ -214,14 +283,19 @@ def test_renoised(monkeypatch, engine):
 
 
 @pytest.mark.parametrize("radices", [(2, 2, 2), (3, 3), (2, 3), (3, 2)])
-@pytest.mark.parametrize("algorithm", [br.Averaging(), br.GossipSGD(rate=0.3)], ids=lambda algorithm: algorithm.name())
+@pytest.mark.parametrize(
+    "algorithm", [br.Averaging(), br.GossipSGD(rate=0.3)], ids=lambda algorithm: algorithm.name()
+)
 def test_sums_of_butterflies(monkeypatch, radices, algorithm):
-    """Messages are whole sums of cells, to the bit, and after all digits everybody has the same mean: float means were
-    off in 37 of 80 messages of butterfly(9), by up to 64 units of the last place."""
+    """Messages are whole sums of cells, to the bit, and after all digits everybody has the same
+    mean: float means were off in 37 of 80 messages of butterfly(9), by up to 64 units of the last
+    place."""
     n, digits = math.prod(radices), len(radices)
     if isinstance(algorithm, br.GossipSGD):
         algorithm = replace(algorithm, mixing=digits)
-    run, _, states = recorded(monkeypatch, algorithm, butterfly(n, radices=radices), steps=2 * digits)
+    run, _, states = recorded(
+        monkeypatch, algorithm, butterfly(n, radices=radices), steps=2 * digits
+    )
     grid = grid_of(run).spacing
     assert not any(isinstance(event, Mask) for event in run.ledger.events)
     sums = cells(states[0].message, grid)
@@ -230,23 +304,39 @@ def test_sums_of_butterflies(monkeypatch, radices, algorithm):
             sums = cells(states[t].message, grid)
         assert cells(states[t].message, grid) == sums
         near = run.graph.at(t)
-        sums = [[sum(sums[j][k] for j in (i, *near.neighbors(i).tolist())) for k in range(WIDTH)] for i in range(n)]
+        sums = [
+            [sum(sums[j][k] for j in (i, *near.neighbors(i).tolist())) for k in range(WIDTH)]
+            for i in range(n)
+        ]
         if (t + 1) % digits == 0:
             known = getattr(states[t + 1], "value", None)
             known = states[t + 1].model if known is None else known
             assert len(np.unique(known, axis=0)) == 1
-            assert farthest(cells(known, grid), [[x / n for x in row] for row in sums]) <= Fraction(0.51)
+            assert farthest(cells(known, grid), [[x / n for x in row] for row in sums]) <= Fraction(
+                0.51
+            )
 
 
 def test_there_is_one_zero():
-    """Rounded numbers, rounded data, noise and its opposite: none of them is -0.0 when it leaves."""
-    door = TaskDoor(values(5), NOISE, Replay(1), Ledger(5))
+    """Rounded numbers, rounded data, noise and its opposite: none of them is -0.0 when it
+    leaves."""
+    door = TaskDoor(task=values(5), mechanism=NOISE, dice=Replay(1), ledger=Ledger(peers=5))
     zero, links = np.zeros(5, np.int64), Links.of_graph(ring(5))
     home = Home(door, np.arange(5), zero, zero, zero > 0, links.edges, exchange_of(ring(5), 3))
     rows = home.snap(np.array([[-0.4, 0.4, -0.0]]), 1.0)
     assert not np.signbit(rows).any()
     assert not np.signbit(NOISE.bare_on(1.0, 1.0, np.array([[-0.4, 0.3]]), np.array([0]))).any()
-    noise = discrete_normals(Replay(2), "noise", np.arange(3000), 0, 0, 1, COARSEST, 0, 1.0)
+    noise = discrete_normals(
+        dice=Replay(2),
+        purpose="noise",
+        lanes=np.arange(3000),
+        steps=0,
+        use=0,
+        count=1,
+        s=COARSEST,
+        run=0,
+        grid=1.0,
+    )
     assert np.sum(noise == 0) > 20
     assert not np.signbit(noise[noise == 0]).any()
     masked = home.zeros() + home.pair_noise(COARSEST * 2.0**-30, WIDTH, 2.0**-30).sums()
@@ -257,22 +347,38 @@ def test_there_is_one_zero():
 
 def far_away(size, n=6, d=3):
     """A run whose models are of that size, to go on from."""
-    return br.run(br.Averaging(), complete(n), Mean(np.full((n, d), size)), steps=1, evaluate_every=0)
+    return br.run(
+        br.Averaging(), complete(n), Mean(np.full((n, d), size)), steps=1, evaluate_every=0
+    )
 
 
 def logistic(n=6, d=3):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2 * n, d))
-    return Logistic(Records.of(rows, np.where(rng.random(2 * n) < 0.5, 1.0, -1.0), np.repeat(np.arange(n), 2), "unit"))
+    return Logistic(
+        Records.of(
+            rows, np.where(rng.random(2 * n) < 0.5, 1.0, -1.0), np.repeat(np.arange(n), 2), "unit"
+        )
+    )
 
 
-@pytest.mark.parametrize(("algorithm", "engine"), [
-    (br.GossipSGD(), br.Bulk()), (br.GossipSGD(), br.Events()), (br.WalkSGD(), br.Bulk()),
-    (br.WalkSGD(), br.Bulk(fused=True)), (br.WalkSGD(burn_in=2), br.Bulk()),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    ("algorithm", "engine"),
+    [
+        (br.GossipSGD(), br.Bulk()),
+        (br.GossipSGD(), br.Events()),
+        (br.WalkSGD(), br.Bulk()),
+        (br.WalkSGD(), br.Bulk(fused=True)),
+        (br.WalkSGD(burn_in=2), br.Bulk()),
+    ],
+    ids=repr,
+)
 def test_models_out_of_range_are_refused(algorithm, engine):
     options = {"steps": 6, "evaluate_every": 0, "engine": engine, "carry": "model"}
-    with pytest.raises(br.ConfigError, match=r"begins with a number of size 1e\+06, .* proven private up to .*'ideal'"):
+    with pytest.raises(
+        br.ConfigError,
+        match=r"begins with a number of size 1e\+06, .* proven private up to .*'ideal'",
+    ):
         br.run(algorithm, complete(6), logistic(), privacy=NOISE, after=far_away(1e6), **options)
     ideal = replace(NOISE, arithmetic="ideal")
     br.run(algorithm, complete(6), logistic(), privacy=ideal, after=far_away(1e6), **options)
@@ -280,7 +386,8 @@ def test_models_out_of_range_are_refused(algorithm, engine):
 
 
 def test_states_out_of_range_are_refused():
-    """Noise a million times smaller after a phase: its grid cannot hold the messages to go on from."""
+    """Noise a million times smaller after a phase: its grid cannot hold the messages to go on
+    from."""
     task, small = logistic(), replace(NOISE, sigma=NOISE.sigma * 1e-6, clip=1e-6)
     first = br.run(br.GossipSGD(rate=1.0), ring(6), task, privacy=NOISE, steps=3, evaluate_every=0)
     with pytest.raises(br.ConfigError, match="begins with a number of size"):
@@ -292,7 +399,21 @@ def test_states_out_of_range_are_refused():
 
 def test_who_goes_on_pays_for_larger_numbers():
     """Float sums of larger numbers round more: the lines of a run that goes on say so."""
-    cold, warm = (br.run(br.GossipSGD(), complete(6), logistic(), privacy=NOISE, steps=3, after=far_away(3.0),
-                         evaluate_every=0, carry=carry) for carry in ("nothing", "model"))  # fmt: skip
-    amounts = [[event.rounding for event in run.ledger.events if isinstance(event, Mask)] for run in (cold, warm)]
+    cold, warm = (
+        br.run(
+            br.GossipSGD(),
+            complete(6),
+            logistic(),
+            privacy=NOISE,
+            steps=3,
+            after=far_away(3.0),
+            evaluate_every=0,
+            carry=carry,
+        )
+        for carry in ("nothing", "model")
+    )
+    amounts = [
+        [event.rounding for event in run.ledger.events if isinstance(event, Mask)]
+        for run in (cold, warm)
+    ]
     assert amounts[0][0] < amounts[1][0] < 100 * amounts[0][0]

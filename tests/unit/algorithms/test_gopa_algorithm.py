@@ -1,4 +1,5 @@
-"""GOPA as an algorithm: noise cancels to the bit on any graph, hides values, and the mean has a curator's error."""
+"""GOPA as an algorithm: noise cancels to the bit on any graph, hides values, and the mean has a
+curator's error."""
 
 import math
 from dataclasses import replace
@@ -7,15 +8,16 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms import gopa
-from bruit.algorithms.gopa import Gopa
-from bruit.algorithms.home import Home, TaskDoor
+from bruit.algorithms.gossip import gopa
+from bruit.algorithms.gossip.gopa import Gopa
+from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Links
-from bruit.engines.engine import Job
+from bruit.algorithms.task_door import TaskDoor
 from bruit.errors import ConfigError
 from bruit.graphs import butterfly, complete, grid, k_out, ring, star
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
+from bruit.runs.engines.engine import Job
 
 GRAPHS = [grid(2, 4), star(7), ring(9), k_out(40, 5, seed=1), complete(6)]
 NOISE = br.Gaussian(clip=2.0, sigma=0.3)
@@ -41,19 +43,39 @@ class Uncovered(TaskDoor):
 
 
 def uncovered(run, task):
-    """The same run without canceling noise: the same values with the same noise of one's own, on the same grid."""
-    door = Uncovered(task, run.privacy, run.dice(task), Ledger(run.n))
+    """The same run without canceling noise: the same values with the same noise of one's own, on
+    the same grid."""
+    door = Uncovered(
+        task=task, mechanism=run.privacy, dice=run.dice(task), ledger=Ledger(peers=run.n)
+    )
     watched = frozenset(range(run.n))
-    outcome = br.Bulk().execute(Job(run.algorithm, run.graph, door, Replay(run.seed), run.steps, door.ledger, watched))
+    outcome = br.Bulk().execute(
+        Job(
+            algorithm=run.algorithm,
+            graph=run.graph,
+            door=door,
+            dice=Replay(run.seed),
+            steps=run.steps,
+            ledger=door.ledger,
+            watch=watched,
+        )
+    )
     return replace(run, trace=outcome.trace, estimates=outcome.state.value)
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
 def test_pair_noise_adds_up_to_zero_in_any_order(graph):
-    """fp:FP-3: at the door, the noises of all peers are whole multiples of a grid, opposite at the two ends."""
-    door = TaskDoor(values_of(graph.n), NOISE, Replay(5), Ledger(graph.n))
+    """fp:FP-3: at the door, the noises of all peers are whole multiples of a grid, opposite at the
+    two ends."""
+    door = TaskDoor(
+        task=values_of(graph.n), mechanism=NOISE, dice=Replay(5), ledger=Ledger(peers=graph.n)
+    )
     zero, links = np.zeros(graph.n, np.int64), Links.of_graph(graph)
-    rows = Home(door, np.arange(graph.n), zero, zero, zero > 0, links.edges, None).pair_noise(9.0, 3, 2.0**-30).rows
+    rows = (
+        Home(door, np.arange(graph.n), zero, zero, zero > 0, links.edges, None)
+        .pair_noise(9.0, 3, 2.0**-30)
+        .rows
+    )
     assert np.array_equal(rows * 2.0**30, np.rint(rows * 2.0**30))
     assert np.array_equal(rows[links.flip], -rows)
     for order in (np.arange(len(rows)), np.random.default_rng(2).permutation(len(rows))):
@@ -63,9 +85,12 @@ def test_pair_noise_adds_up_to_zero_in_any_order(graph):
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)
 def test_sums_cancel_to_the_bit(graph):
-    """perso:GOPA-1: what all say adds up to the noisy values before they were covered, in any order of summation."""
+    """perso:GOPA-1: what all say adds up to the noisy values before they were covered, in any order
+    of summation."""
     task = values_of(graph.n)
-    covered = br.run(Gopa(ratio=30.0), graph, task, privacy=NOISE, steps=1, watch=range(graph.n), seed=3)
+    covered = br.run(
+        Gopa(ratio=30.0), graph, task, privacy=NOISE, steps=1, watch=range(graph.n), seed=3
+    )
     plain = uncovered(covered, task)
     said, bare = told(covered), told(plain)
     order = np.random.default_rng(2).permutation(graph.n)
@@ -76,8 +101,15 @@ def test_sums_cancel_to_the_bit(graph):
 def test_masked_values_have_the_stated_covariance():
     """perso:GOPA-3: own^2 I + pair^2 L, over columns that are independent."""
     graph, d = grid(2, 3), 60_000
-    result = br.run(Gopa(ratio=4.0), graph, br.tasks.Mean(np.zeros((6, d))), privacy=br.Gaussian(clip=1.0, sigma=0.5),
-                    steps=1, watch=range(6), evaluate_every=0)  # fmt: skip
+    result = br.run(
+        Gopa(ratio=4.0),
+        graph,
+        br.tasks.Mean(np.zeros((6, d))),
+        privacy=br.Gaussian(clip=1.0, sigma=0.5),
+        steps=1,
+        watch=range(6),
+        evaluate_every=0,
+    )
     laplacian = np.diag(graph.degrees.astype(float))
     for a, b in graph.edges():
         laplacian[a, b] = laplacian[b, a] = -1
@@ -86,10 +118,17 @@ def test_masked_values_have_the_stated_covariance():
 
 
 def test_mean_has_the_error_of_a_curator():
-    """perso:GOPA-1: variance own^2 / n of the average, here over 4000 independent columns (standard error 1.1 %)."""
+    """perso:GOPA-1: variance own^2 / n of the average, here over 4000 independent columns (standard
+    error 1.1 %)."""
     graph = k_out(100, 6, seed=2)
-    result = br.run(Gopa(ratio=20.0), graph, br.tasks.Mean(np.zeros((100, 4000))), privacy=NOISE, steps=60,
-                    evaluate_every=0)  # fmt: skip
+    result = br.run(
+        Gopa(ratio=20.0),
+        graph,
+        br.tasks.Mean(np.zeros((100, 4000))),
+        privacy=NOISE,
+        steps=60,
+        evaluate_every=0,
+    )
     assert result.estimates[0].std() == pytest.approx(NOISE.sigma / 10, rel=0.05)
 
 
@@ -115,8 +154,16 @@ def test_wide_values_are_covered_in_parts(monkeypatch):
 def test_fused_rounds_agree():
     graph, task = k_out(40, 5, seed=1), values_of(40)
     slow = br.run(Gopa(), graph, task, privacy=NOISE, steps=9, seed=1)
-    fast = br.run(Gopa(), graph, task, privacy=NOISE, steps=9, seed=1, evaluate_every=0,
-                  engine=br.Bulk(fused=True))  # fmt: skip
+    fast = br.run(
+        Gopa(),
+        graph,
+        task,
+        privacy=NOISE,
+        steps=9,
+        seed=1,
+        evaluate_every=0,
+        engine=br.Bulk(fused=True),
+    )
     assert np.allclose(slow.estimates, fast.estimates, atol=1e-9)
 
 

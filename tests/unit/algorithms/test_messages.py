@@ -46,7 +46,9 @@ def test_on_when_one_side_is_empty():
     nothing = Slots(np.zeros(3, np.int64), np.zeros(0, np.int64), np.zeros((0, 2)))
     edges = Edges(np.arange(2), np.array([0, 1, 2]), np.array([1, 0]))
     assert nothing.on(edges).rows.tolist() == [[0, 0], [0, 0]]
-    assert slots().on(Edges(np.arange(3), np.zeros(4, np.int64), np.zeros(0, np.int64))).rows.shape == (0, 2)
+    assert slots().on(
+        Edges(np.arange(3), np.zeros(4, np.int64), np.zeros(0, np.int64))
+    ).rows.shape == (0, 2)
 
 
 def test_take_and_put_slots():
@@ -105,7 +107,13 @@ def test_without_dead_links_mixing_stays_doubly_stochastic(graph):
     dead = {frozenset(edge) for edge in edges[rng.random(len(edges)) < 0.5].tolist()}
     links = Links.of_graph(graph)
     receivers = np.repeat(links.ids, np.diff(links.start))
-    lost = np.array([frozenset((int(i), int(j))) in dead for i, j in zip(receivers, links.senders, strict=True)], bool)
+    lost = np.array(
+        [
+            frozenset((int(i), int(j))) in dead
+            for i, j in zip(receivers, links.senders, strict=True)
+        ],
+        bool,
+    )
     left = links.without(lost)
     dense = left.full.toarray()
     assert np.allclose(dense, dense.T)
@@ -114,11 +122,17 @@ def test_without_dead_links_mixing_stays_doubly_stochastic(graph):
     values = rng.normal(size=(graph.n, 2))
     for peer in range(graph.n):
         alone = Links.of_peer(graph, peer)
-        mine = alone.without(np.array([frozenset((peer, int(j))) in dead for j in alone.senders], bool))
+        mine = alone.without(
+            np.array([frozenset((peer, int(j))) in dead for j in alone.senders], bool)
+        )
         around = np.sort(np.append(alone.senders, peer))  # dead ones have a row too: it is not read
-        rows = np.where(np.isin(around, np.append(mine.senders, peer))[:, None], values[around], np.nan)
+        rows = np.where(
+            np.isin(around, np.append(mine.senders, peer))[:, None], values[around], np.nan
+        )
         kept = np.nan_to_num(rows)
-        assert np.allclose(Inbox(mine, kept, False, values[peer : peer + 1]).mix()[0], dense[peer] @ values)
+        assert np.allclose(
+            Inbox(mine, kept, False, values[peer : peer + 1]).mix()[0], dense[peer] @ values
+        )
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda graph: graph.name)

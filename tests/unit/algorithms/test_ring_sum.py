@@ -1,4 +1,5 @@
-"""Private sums on a ring: worked numbers of gossip:RING-1, RING-2, RING-4 and perso:NETDP-2, and the exact oracle."""
+"""Private sums on a ring: worked numbers of gossip:RING-1, RING-2, RING-4 and perso:NETDP-2, and
+the exact oracle."""
 
 import math
 from dataclasses import replace
@@ -7,13 +8,19 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms.ring_sum import RingSum
-from bruit.engines.forms import exact_losses
+from bruit.algorithms.tokens.ring_sum import RingSum
 from bruit.graphs import complete, ring, star
+from bruit.privacy.ahead.ring import (
+    error_std,
+    ring_losses,
+    shared_noise,
+    spaced_noise,
+    with_last_noise,
+)
 from bruit.privacy.events import Exact, GaussianEvent, Mask
-from bruit.privacy.network.ring import error_std, ring_losses, shared_noise, spaced_noise, with_last_noise
-from bruit.privacy.network.token_sum import TokenSum
+from bruit.privacy.theorems.token_sum import TokenSum
 from bruit.randomness import Replay
+from bruit.runs.engines.forms import exact_losses
 
 NOISE = br.Gaussian(clip=1.0, sigma=1.5, arithmetic="ideal")
 RINGS = [(5, 3), (4, 2), (7, 2), (6, 4)]
@@ -21,7 +28,9 @@ RINGS = [(5, 3), (4, 2), (7, 2), (6, 4)]
 
 def going(algorithm, n, cycles, noise=NOISE, values=None, seed=3):
     task = br.tasks.Mean(np.zeros((n, 1)) if values is None else values)
-    return br.run(algorithm, ring(n), task, privacy=noise, steps=cycles * n, seed=seed, evaluate_every=0)
+    return br.run(
+        algorithm, ring(n), task, privacy=noise, steps=cycles * n, seed=seed, evaluate_every=0
+    )
 
 
 def noisy_hops(run):
@@ -44,13 +53,27 @@ def test_a_graph_without_that_ring_leaves_peers_out_and_the_account_says_so():
     walk = br.Walk(order="ring")
     assert not walk.goes_round(star(5))
     assert not br.Walk().goes_round(ring(5))
-    run = br.run(RingSum(), star(5), br.tasks.Mean(np.zeros((5, 1))), privacy=NOISE, steps=10, evaluate_every=0)
+    run = br.run(
+        RingSum(),
+        star(5),
+        br.tasks.Mean(np.zeros((5, 1))),
+        privacy=NOISE,
+        steps=10,
+        evaluate_every=0,
+    )
     assert "never came to 3 of 5 peers" in run.epsilon(of=1, seen_by=0).why()
 
 
-@pytest.mark.parametrize(("n", "cycles", "hops"), [
-    (5, 3, [0, 4, 8, 12]), (3, 1, [0, 2]), (5, 2, [0, 4, 8]), (4, 3, [0, 3, 6, 9]), (2, 2, [0, 1, 2, 3]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "cycles", "hops"),
+    [
+        (5, 3, [0, 4, 8, 12]),
+        (3, 1, [0, 2]),
+        (5, 2, [0, 4, 8]),
+        (4, 3, [0, 3, 6, 9]),
+        (2, 2, [0, 1, 2, 3]),
+    ],
+)
 def test_one_noise_every_n_minus_1_hops(n, cycles, hops):
     # gossip:RING-1 (steps 1, 5, 9, 13), perso:NETDP-2 (a ceiling, not a floor)
     assert noisy_hops(going(RingSum(), n, cycles)) == hops
@@ -74,7 +97,9 @@ def test_losses_of_pairs():
 def test_the_epsilon_of_a_hundred_peers():
     # gossip:RING-1: n = 100, K = 10, sigma / Delta = 36.3046904, exact epsilon at delta = 2e-5
     noise = br.Gaussian(clip=0.5, sigma=36.3046904)
-    ideal = going(RingSum(), 100, 10, replace(noise, arithmetic="ideal")).epsilon(of=3, seen_by=60, delta=2e-5)
+    ideal = going(RingSum(), 100, 10, replace(noise, arithmetic="ideal")).epsilon(
+        of=3, seen_by=60, delta=2e-5
+    )
     assert ideal == pytest.approx(0.276917963, rel=1e-7)
     assert ideal.guarantee.status == "ideal"
     sent = going(RingSum(), 100, 10, noise).epsilon(of=3, seen_by=60, delta=2e-5)
@@ -83,7 +108,8 @@ def test_the_epsilon_of_a_hundred_peers():
 
 
 def test_shares_of_noise():
-    # gossip:RING-2, RING-4: worst pair 3; colluders with h = 1, 2, 3 honest peers between them 12, 6, 4
+    # gossip:RING-2, RING-4: worst pair 3; colluders with h = 1, 2, 3 honest peers between them 12,
+    # 6, 4
     run = going(RingSum("shared"), 5, 3)
     assert np.nanmax(run.losses()) == pytest.approx(3)
     for observers, of, loss in (({0, 2}, 1, 12), ({1, 4}, 2, 6), ({0, 4}, 2, 4)):
@@ -119,7 +145,9 @@ def test_with_it_a_published_token_costs_no_more_than_k(n, cycles, noise):
 
 @pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize(("n", "cycles"), RINGS)
-@pytest.mark.parametrize(("noise", "variances"), [("spaced", spaced_noise), ("shared", shared_noise)])
+@pytest.mark.parametrize(
+    ("noise", "variances"), [("spaced", spaced_noise), ("shared", shared_noise)]
+)
 def test_the_ledger_gives_what_the_formula_gives(noise, variances, n, cycles, published):
     placed = with_last_noise(variances(n, cycles)) if published else variances(n, cycles)
     facts = going(RingSum(noise, published), n, cycles).facts()
@@ -129,17 +157,29 @@ def test_the_ledger_gives_what_the_formula_gives(noise, variances, n, cycles, pu
         assert TokenSum(published).losses(facts, observers)[rest] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("algorithm", [RingSum(), RingSum("shared"), RingSum("spaced", True)], ids=repr)
+@pytest.mark.parametrize(
+    "algorithm", [RingSum(), RingSum("shared"), RingSum("spaced", True)], ids=repr
+)
 @pytest.mark.parametrize("observers", [(2,), (0,), (5,), (0, 2), (1, 4)])
 def test_losses_equal_the_oracle(algorithm, observers):
-    """gossip:LG-1 on the linear forms of the algorithm itself; the oracle knows nothing of a published end."""
+    """gossip:LG-1 on the linear forms of the algorithm itself; the oracle knows nothing of a
+    published end."""
     rest = np.setdiff1d(np.arange(6), observers)
     truth = exact_losses(algorithm, ring(6), 15, observers)[rest]
-    run = br.run(algorithm, ring(6), br.tasks.Mean(np.zeros((6, 1))), privacy=NOISE, steps=15, evaluate_every=0)
+    run = br.run(
+        algorithm,
+        ring(6),
+        br.tasks.Mean(np.zeros((6, 1))),
+        privacy=NOISE,
+        steps=15,
+        evaluate_every=0,
+    )
     assert TokenSum().losses(run.facts(), observers)[rest] == pytest.approx(truth, rel=1e-9)
 
 
-@pytest.mark.parametrize("algorithm", [RingSum(), RingSum("shared"), RingSum("shared", published=True)], ids=repr)
+@pytest.mark.parametrize(
+    "algorithm", [RingSum(), RingSum("shared"), RingSum("shared", published=True)], ids=repr
+)
 def test_finite_precision_costs_next_to_nothing_and_never_less(algorithm):
     """fp:FP-2: losses are those of real numbers, and every epsilon a little above them."""
     sent, real = (going(algorithm, 5, 3, noise) for noise in (br.Gaussian(1.0, 1.5), NOISE))
@@ -159,13 +199,17 @@ def test_the_sum_is_the_sum():
     assert run.estimates[0] == pytest.approx((values.sum(axis=0) * 3 + values[0]) / 19)
 
 
-@pytest.mark.parametrize(("noise", "variances"), [("spaced", spaced_noise), ("shared", shared_noise)])
+@pytest.mark.parametrize(
+    ("noise", "variances"), [("spaced", spaced_noise), ("shared", shared_noise)]
+)
 def test_the_error_has_the_announced_size(noise, variances):
-    """gossip:RING-2 total variance. 4000 coordinates: the mean square leaves 6 standard deviations (14 %) with
-    probability below 2e-8."""
+    """gossip:RING-2 total variance. 4000 coordinates: the mean square leaves 6 standard deviations
+    (14 %) with probability below 2e-8."""
     run = going(RingSum(noise), 5, 3, values=np.zeros((5, 4000)))
     size = float(np.mean(run.state.token[4] ** 2))
-    assert size == pytest.approx(1.5**2 * error_std(variances(5, 3)) ** 2, rel=6 * math.sqrt(2 / 4000))
+    assert size == pytest.approx(
+        1.5**2 * error_std(variances(5, 3)) ** 2, rel=6 * math.sqrt(2 / 4000)
+    )
     if noise == "shared":
         assert error_std(shared_noise(5, 3)) ** 2 == pytest.approx(1 + 14 / 4)
 
@@ -182,12 +226,15 @@ def test_without_noise_nothing_is_hidden():
     assert going(RingSum(), 5, 1, None).epsilon(of=1, seen_by=3) == math.inf
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: RingSum("everywhere"), "'spaced' or 'shared', found noise = 'everywhere'"),
-    (lambda: RingSum(schedule=br.Walk()), "needs the order of the ring"),
-    (lambda: br.Walk(order="spiral"), "unknown order of a walk 'spiral'"),
-    (lambda: br.Walk(token=-1), "walk needs token >= 0, .* found token = -1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RingSum("everywhere"), "'spaced' or 'shared', found noise = 'everywhere'"),
+        (lambda: RingSum(schedule=br.Walk()), "needs the order of the ring"),
+        (lambda: br.Walk(order="spiral"), "unknown order of a walk 'spiral'"),
+        (lambda: br.Walk(token=-1), "walk needs token >= 0, .* found token = -1"),
+    ],
+)
 def test_refusals(make, message):
     with pytest.raises(br.ConfigError, match=message):
         make()

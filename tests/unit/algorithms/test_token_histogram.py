@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms.token_histogram import State, TokenHistogram
+from bruit.algorithms.tokens.token_histogram import State, TokenHistogram
 from bruit.mechanisms import RandomizedResponse, mechanism_from
-from bruit.privacy.accountants.pld import compose_epsilon
-from bruit.privacy.accountants.shuffling import clones
 from bruit.privacy.events import BoundedEvent, Exact
-from bruit.privacy.network.token_counts import TokenCounts
+from bruit.privacy.formulas.shuffling import clones
+from bruit.privacy.theorems.token_counts import TokenCounts
+from bruit.privacy.toolbox.pld import compose_epsilon
 from bruit.randomness import Replay
+
+pytestmark = pytest.mark.slow
 
 
 def one_hot(values, kinds):
@@ -29,8 +31,13 @@ def held(counts, reports, uniform, gamma):
     def number(x, kind):
         return np.array([x], kind)
 
-    return State(np.array([counts], float), number(reports, np.int64), number(uniform, np.int64),
-                 number(gamma, float), number(0, np.int64))  # fmt: skip
+    return State(
+        np.array([counts], float),
+        number(reports, np.int64),
+        number(uniform, np.int64),
+        number(gamma, float),
+        number(0, np.int64),
+    )
 
 
 def test_debiasing():
@@ -45,12 +52,15 @@ def test_debiasing():
 def test_gamma():
     assert RandomizedResponse.of(10, 0.5).gamma == pytest.approx(0.939079890, abs=1e-9)  # walk:RW-2
     assert RandomizedResponse.of(10, 0.5).epsilon == pytest.approx(0.5)
-    assert RandomizedResponse.of(10, 0.5).event() == BoundedEvent(RandomizedResponse.of(10, 0.5).epsilon)
+    assert RandomizedResponse.of(10, 0.5).event() == BoundedEvent(
+        RandomizedResponse.of(10, 0.5).epsilon
+    )
     assert RandomizedResponse(4).event() == Exact()
 
 
 def test_randomized_response_tells_the_truth_as_often_as_it_says():
-    """60,000 answers of each true value: every frequency within 6 standard deviations; false alarms below 2e-8."""
+    """60,000 answers of each true value: every frequency within 6 standard deviations; false alarms
+    below 2e-8."""
     lanes, noise = np.arange(60_000), RandomizedResponse(4, 0.3)
     for truth in range(4):
         rows = noise.release(one_hot(np.full(60_000, truth), 4), Replay(truth), lanes, 0, 0)
@@ -70,13 +80,20 @@ def test_answers_do_not_depend_on_the_batch():
     assert mechanism_from(noise.describe()) == noise
 
 
-@pytest.mark.parametrize("algorithm", [
-    TokenHistogram(), TokenHistogram(published=True), TokenHistogram(blanket=False, schedule=br.Walk()),
-    TokenHistogram(rest=40, schedule=br.Walk()),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        TokenHistogram(),
+        TokenHistogram(published=True),
+        TokenHistogram(blanket=False, schedule=br.Walk()),
+        TokenHistogram(rest=40, schedule=br.Walk()),
+    ],
+    ids=repr,
+)
 def test_the_estimate_is_unbiased(algorithm):
-    """Mean of 30 runs against the values reported in them: within 6 standard errors for each of 4 values, whose
-    variance is at most 1/4 an element; false alarms below 1e-8. Subtracting gamma / L, as printed, misses by 0.5."""
+    """Mean of 30 runs against the values reported in them: within 6 standard errors for each of 4
+    values, whose variance is at most 1/4 an element; false alarms below 1e-8. Subtracting gamma /
+    L, as printed, misses by 0.5."""
     rng, n, gamma, total = np.random.default_rng(5), 40, 0.7, []
     values = rng.choice(4, n, p=[0.6, 0.3, 0.1, 0.0])
     elements = 0
@@ -97,7 +114,9 @@ def test_uniform_elements():
     run = counted(TokenHistogram(published=True), "ring:10", np.zeros(10, int), 4, 30, noise)
     assert run.state.uniform[9] == 2 * math.ceil(3.5)
     assert run.state.reports[9] == 30
-    assert np.array_equal(run.state.counts, np.round(run.state.counts))  # whole numbers: no order in the rounding
+    assert np.array_equal(
+        run.state.counts, np.round(run.state.counts)
+    )  # whole numbers: no order in the rounding
     resting = counted(TokenHistogram(rest=11), "ring:10", np.zeros(10, int), 4, 30, noise)
     assert resting.facts().releases().tolist() == [2] * 10  # every second visit
     assert resting.state.uniform[9] == 4 + 10
@@ -110,13 +129,24 @@ def test_without_randomness_it_counts():
 
 
 def test_the_account_of_a_ring():
-    """gossip:RING-3, walk:RW-2 [V]: one report among m in every window, composed; m is rounded down a little."""
+    """gossip:RING-3, walk:RW-2 [V]: one report among m in every window, composed; m is rounded down
+    a little."""
     n, cycles, local = 500, 4, 1.0
-    run = counted(TokenHistogram(), f"ring:{n}", np.arange(n) % 4, 4, cycles * n, RandomizedResponse.of(4, local))
+    run = counted(
+        TokenHistogram(),
+        f"ring:{n}",
+        np.arange(n) % 4,
+        4,
+        cycles * n,
+        RandomizedResponse.of(4, local),
+    )
     claimed = run.guarantee(of=3, seen_by=100)
     blanket = math.ceil(2 / (math.e + 1) * n)
     each = 1e-6 / 2 / cycles
-    best = [(BoundedEvent(clones(local, m, each), each), k) for m, k in ((100 + blanket, 1), (n - 1, cycles - 1))]
+    best = [
+        (BoundedEvent(clones(local, m, each), each), k)
+        for m, k in ((100 + blanket, 1), (n - 1, cycles - 1))
+    ]
     exact = compose_epsilon(best, 1e-6)
     assert exact - 1e-9 <= claimed.epsilon() <= 1.06 * exact
     assert claimed.epsilon() < 0.45 * run.epsilon(of=3)
@@ -130,7 +160,15 @@ def test_the_account_of_a_ring():
 
 def test_reports_of_one_window_add_up():
     noise = RandomizedResponse.of(3, 0.7)
-    run = counted(TokenHistogram(blanket=False, schedule=br.Walk()), "complete:4", [0, 1, 2, 0], 3, 12, noise, seed=6)
+    run = counted(
+        TokenHistogram(blanket=False, schedule=br.Walk()),
+        "complete:4",
+        [0, 1, 2, 0],
+        3,
+        12,
+        noise,
+        seed=6,
+    )
     path = run.trace.meetings.b
     events, counts = TokenCounts(False, False).events(run.facts(), (1,), 1e-6)
     spent = counts @ np.array([event.epsilon for event in events])
@@ -150,7 +188,9 @@ def hockey_stick(one, two, epsilon):
 
 def law_of_counts(values, kinds, gamma, uniform):
     """The exact law of the counts of some reports and uniform elements."""
-    told = [gamma / kinds + (1 - gamma) * np.eye(kinds)[x] for x in values] + [np.full(kinds, 1 / kinds)] * uniform
+    told = [gamma / kinds + (1 - gamma) * np.eye(kinds)[x] for x in values] + [
+        np.full(kinds, 1 / kinds)
+    ] * uniform
     law = {}
     for answer in itertools.product(range(kinds), repeat=len(told)):
         key = tuple(np.bincount(answer, minlength=kinds))
@@ -161,7 +201,8 @@ def law_of_counts(values, kinds, gamma, uniform):
 @pytest.mark.parametrize("epsilon", [0.5, 1.5])
 @pytest.mark.parametrize(("others", "uniform"), [(1, 0), (2, 1), (3, 2), (4, 1)])
 def test_uniform_elements_count_as_reports(epsilon, others, uniform):
-    """The bound of a window against the exact divergence of its counts, for all values of the others (L = 3)."""
+    """The bound of a window against the exact divergence of its counts, for all values of the
+    others (L = 3)."""
     gamma, size = RandomizedResponse.of(3, epsilon).gamma, 1 + others + uniform
     for delta in (1e-3, 0.05):
         claimed = clones(epsilon, size, delta)
@@ -171,28 +212,44 @@ def test_uniform_elements_count_as_reports(epsilon, others, uniform):
 
 
 def test_who_put_the_uniform_elements_in_is_not_hidden_by_them():
-    run = counted(TokenHistogram(), "ring:400", np.zeros(400, int), 4, 400, RandomizedResponse.of(4, 1.0))
+    run = counted(
+        TokenHistogram(), "ring:400", np.zeros(400, int), 4, 400, RandomizedResponse.of(4, 1.0)
+    )
     alone, helped = run.epsilon(of=5, seen_by=10), run.epsilon(of=5, seen_by={0, 10})
     assert alone < 0.8
     assert helped == pytest.approx(1.0, rel=1e-4)
 
 
-@pytest.mark.parametrize("noise", [br.Gaussian(clip=1.0, sigma=1.0), br.Laplace(clip=1.0, scale=1.0)], ids=repr)
+@pytest.mark.parametrize(
+    "noise", [br.Gaussian(clip=1.0, sigma=1.0), br.Laplace(clip=1.0, scale=1.0)], ids=repr
+)
 def test_other_noise_is_charged_as_local_dp(noise):
     run = counted(TokenHistogram(), "ring:5", np.zeros(5, int), 3, 10, noise)
     assert "need one randomized response" in run.epsilon(of=1, seen_by=3).why()
     assert float(run.epsilon(of=1, seen_by=3)) == pytest.approx(float(run.epsilon(of=1)))
 
 
-@pytest.mark.parametrize(("act", "message"), [
-    (lambda: TokenHistogram(rest=0), "rest >= 1, .* found rest = 0"),
-    (lambda: RandomizedResponse(1), "2 values or more, found 1"),
-    (lambda: RandomizedResponse(3, 1.0), "found 1.0"),
-    (lambda: RandomizedResponse(3, 0.5, "house"), "'user' or 'record', found 'house'"),
-    (lambda: RandomizedResponse(3, 0.5).bare(np.array([[1.0, 1.0, 0.0]]), np.array([7])), "peer 7 does not name"),
-    (lambda: RandomizedResponse(3, 0.5).bare(np.eye(2), np.arange(2)), "2 numbers, but randomized response has 3"),
-    (lambda: RandomizedResponse(3, 0.5).scaled(0.5), "randomized_response noise cannot be shared out"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: TokenHistogram(rest=0), "rest >= 1, .* found rest = 0"),
+        (lambda: RandomizedResponse(1), "2 values or more, found 1"),
+        (lambda: RandomizedResponse(3, 1.0), "found 1.0"),
+        (lambda: RandomizedResponse(3, 0.5, "house"), "'user' or 'record', found 'house'"),
+        (
+            lambda: RandomizedResponse(3, 0.5).bare(np.array([[1.0, 1.0, 0.0]]), np.array([7])),
+            "peer 7 does not name",
+        ),
+        (
+            lambda: RandomizedResponse(3, 0.5).bare(np.eye(2), np.arange(2)),
+            "2 numbers, but randomized response has 3",
+        ),
+        (
+            lambda: RandomizedResponse(3, 0.5).scaled(0.5),
+            "randomized_response noise cannot be shared out",
+        ),
+    ],
+)
 def test_refusals(act, message):
     with pytest.raises(br.ConfigError, match=message):
         act()

@@ -1,4 +1,5 @@
-"""Walks with projection, burn-in, flush, falling steps, published ends, several tokens (walk:RW-3..7)."""
+"""Walks with projection, burn-in, flush, falling steps, published ends, several tokens
+(walk:RW-3..7)."""
 
 import math
 
@@ -6,27 +7,30 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms.home import TaskDoor
-from bruit.engines.engine import Job
-from bruit.engines.network import Network
-from bruit.engines.replay import compare
-from bruit.experiment import last_tokens, several_tokens
+from bruit.algorithms.task_door import TaskDoor
 from bruit.graphs import complete, ring
+from bruit.peers.engine import Network
 from bruit.privacy.events import Mask
 from bruit.privacy.ledger import Ledger
-from bruit.privacy.network.walk import RealizedWalk
-from bruit.privacy.network.walk_realized import visits, walk_losses
+from bruit.privacy.theorems.walk import RealizedWalk
+from bruit.privacy.theorems.walk_realized import visits, walk_losses
 from bruit.randomness import Dice
+from bruit.runs.engines.engine import Job
+from bruit.runs.engines.replay import compare
+from bruit.runs.run import last_tokens, several_tokens
 from bruit.tasks import Logistic, Mean, Records
 from bruit.testing import check_algorithm
 from bruit.trace import Meetings, Trace
 
 NOISE = br.Gaussian(clip=1.0, sigma=1.5, arithmetic="ideal")
 FEATURES = [
-    br.WalkSGD(decay=0.5), br.WalkSGD(bound=0.3), br.WalkSGD(burn_in=3), br.WalkSGD(flush=2),
+    br.WalkSGD(decay=0.5),
+    br.WalkSGD(bound=0.3),
+    br.WalkSGD(burn_in=3),
+    br.WalkSGD(flush=2),
     br.WalkSGD(rate=1.0, cap=2, rest=2, decay=0.7, bound=0.5, burn_in=2, flush=2, published=True),
     br.WalkSGD(schedule=br.Walk(order="ring")),
-]  # fmt: skip
+]
 
 
 def normalized(peers, seed=0):
@@ -40,13 +44,25 @@ def normalized(peers, seed=0):
 
 def given(n, path):
     hops = np.array(path, np.int64)
-    return Trace(n, len(path), Meetings(np.arange(len(path), dtype=float), np.append(hops[:1], hops[:-1]), hops))
+    return Trace(
+        peers=n,
+        steps=len(path),
+        meetings=Meetings(np.arange(len(path), dtype=float), np.append(hops[:1], hops[:-1]), hops),
+    )
 
 
 def walked(algorithm, path, n, seed=1):
     """The run of an algorithm along a path of a complete graph."""
-    return br.run(algorithm, complete(n), normalized(n), privacy=NOISE, steps=len(path), given=given(n, path),
-                  seed=seed, evaluate_every=0)  # fmt: skip
+    return br.run(
+        algorithm,
+        complete(n),
+        normalized(n),
+        privacy=NOISE,
+        steps=len(path),
+        given=given(n, path),
+        seed=seed,
+        evaluate_every=0,
+    )
 
 
 class Told(Dice):
@@ -71,18 +87,38 @@ def test_engines_agree(algorithm):
 
 @pytest.mark.parametrize("algorithm", FEATURES, ids=repr)
 def test_the_compiled_walk_agrees(algorithm):
-    runs = [br.run(algorithm, "er:12,c=2,seed=1", normalized(12), privacy=br.Gaussian(clip=0.3, sigma=0.5), steps=200,
-                   seed=3, evaluate_every=0, engine=engine)
-                   for engine in (br.Bulk(fused=False), br.Bulk(fused=True))]  # fmt: skip
+    runs = [
+        br.run(
+            algorithm,
+            "er:12,c=2,seed=1",
+            normalized(12),
+            privacy=br.Gaussian(clip=0.3, sigma=0.5),
+            steps=200,
+            seed=3,
+            evaluate_every=0,
+            engine=engine,
+        )
+        for engine in (br.Bulk(fused=False), br.Bulk(fused=True))
+    ]
     compare(*runs, tolerance=1e-9)
     assert np.array_equal(runs[0].trace.meetings.b, runs[1].trace.meetings.b)
 
 
 def test_runs_are_reproduced_bit_for_bit():
     # walk:RW-16: from the walk, the flags and the seed of the noise
-    first = br.run(FEATURES[4], complete(6), normalized(6), privacy=NOISE, steps=30, seed=8, watch=range(6))
-    again = br.run(FEATURES[4], complete(6), normalized(6), privacy=NOISE, steps=30, seed=8, watch=range(6),
-                   given=first.trace)  # fmt: skip
+    first = br.run(
+        FEATURES[4], complete(6), normalized(6), privacy=NOISE, steps=30, seed=8, watch=range(6)
+    )
+    again = br.run(
+        FEATURES[4],
+        complete(6),
+        normalized(6),
+        privacy=NOISE,
+        steps=30,
+        seed=8,
+        watch=range(6),
+        given=first.trace,
+    )
     assert np.array_equal(first.state.token, again.state.token)
     for one, two in zip(first.trace.received, again.trace.received, strict=True):
         assert np.array_equal(one.row, two.row)
@@ -90,20 +126,34 @@ def test_runs_are_reproduced_bit_for_bit():
 
 def test_projection_after_the_noise():
     # walk:RW-3, RW-16: unit ball, tau = (.9, .1), eta = .5, g = (-1, .2), Z = (.3, -.4)
-    dice, ledger = Told([0.3, -0.4]), Ledger(2)
+    dice, ledger = Told([0.3, -0.4]), Ledger(peers=2)
     task = Mean(np.array([[1.9, -0.1], [0.0, 0.0]]))  # g = x - y
     noise, start = br.Gaussian(clip=9.0, sigma=1.0, arithmetic="ideal"), np.full((2, 2), [0.9, 0.1])
-    door = TaskDoor(task, noise, dice, ledger, models=start)
-    job = Job(br.WalkSGD(rate=0.5, bound=1.0), complete(2), door, dice, 1, ledger, given=given(2, [0]))
-    assert br.Bulk().execute(job).state.token[0] == pytest.approx([0.987440632, 0.157990501], abs=1e-9)
+    door = TaskDoor(task=task, mechanism=noise, dice=dice, ledger=ledger, models=start)
+    job = Job(
+        algorithm=br.WalkSGD(rate=0.5, bound=1.0),
+        graph=complete(2),
+        door=door,
+        dice=dice,
+        steps=1,
+        ledger=ledger,
+        given=given(2, [0]),
+    )
+    assert br.Bulk().execute(job).state.token[0] == pytest.approx(
+        [0.987440632, 0.157990501], abs=1e-9
+    )
 
 
 def test_a_point_inside_the_ball_stays():
-    inside, unbounded = (br.run(algorithm, ring(6), normalized(6), steps=20, evaluate_every=0)  # without noise
-                         for algorithm in (br.WalkSGD(bound=1e6), br.WalkSGD()))  # fmt: skip
+    inside, unbounded = (
+        br.run(algorithm, ring(6), normalized(6), steps=20, evaluate_every=0)  # without noise
+        for algorithm in (br.WalkSGD(bound=1e6), br.WalkSGD())
+    )
     assert np.array_equal(inside.state.token, unbounded.state.token)
     free = br.run(br.WalkSGD(), ring(6), normalized(6), privacy=NOISE, steps=20, evaluate_every=0)
-    small = br.run(br.WalkSGD(bound=0.01), ring(6), normalized(6), privacy=NOISE, steps=20, evaluate_every=0)
+    small = br.run(
+        br.WalkSGD(bound=0.01), ring(6), normalized(6), privacy=NOISE, steps=20, evaluate_every=0
+    )
     assert np.linalg.norm(small.estimates, axis=1).max() <= 0.01 * (1 + 1e-12)
     assert np.array_equal(small.losses(), free.losses(), equal_nan=True)
 
@@ -111,7 +161,14 @@ def test_a_point_inside_the_ball_stays():
 def test_averaging_is_a_special_case():
     # walk:RW-7: f_v = |x - y_v|^2 / 2 and steps 1/t give the mean of the visited values
     values = np.random.default_rng(0).normal(size=(7, 2))
-    run = br.run(br.WalkSGD(rate=1.0, decay=1.0), complete(7), Mean(values), steps=50, seed=2, evaluate_every=0)
+    run = br.run(
+        br.WalkSGD(rate=1.0, decay=1.0),
+        complete(7),
+        Mean(values),
+        steps=50,
+        seed=2,
+        evaluate_every=0,
+    )
     path = run.trace.meetings.b
     assert run.estimates[path[-1]] == pytest.approx(values[path].mean(axis=0))
 
@@ -136,7 +193,8 @@ def test_flush_is_silent():
 
 
 def test_a_flush_makes_publication_cheap():
-    """walk:RW-14, item 4: the last contribution of a peer is seen after B silent steps, energy at most k^2 / B."""
+    """walk:RW-14, item 4: the last contribution of a peer is seen after B silent steps, energy at
+    most k^2 / B."""
     path = [0, 1, 2, 3, 4, 0, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6]
     hidden = walked(br.WalkSGD(flush=8), path, 8).losses()
     told = walked(br.WalkSGD(flush=8, published=True), path, 8).losses()
@@ -178,11 +236,23 @@ def test_losses_are_those_of_the_walk_accountant():
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
 def test_finite_precision_is_charged_also_with_falling_steps(decay):
-    """fp:FP-0: losses are those of real numbers, epsilons a little above; the smaller the last step, the more."""
-    sent, real = (br.run(br.WalkSGD(decay=decay), ring(6), normalized(6), privacy=noise, steps=40, evaluate_every=0)
-                  for noise in (br.Gaussian(1.0, 1.5), NOISE))  # fmt: skip
-    theorem = RealizedWalk(0.1, decay)
-    assert np.array_equal(theorem.matrix(sent.facts()), theorem.matrix(real.facts()), equal_nan=True)
+    """fp:FP-0: losses are those of real numbers, epsilons a little above; the smaller the last
+    step, the more."""
+    sent, real = (
+        br.run(
+            br.WalkSGD(decay=decay),
+            ring(6),
+            normalized(6),
+            privacy=noise,
+            steps=40,
+            evaluate_every=0,
+        )
+        for noise in (br.Gaussian(1.0, 1.5), NOISE)
+    )
+    theorem = RealizedWalk(rate=0.1, decay=decay)
+    assert np.array_equal(
+        theorem.matrix(sent.facts()), theorem.matrix(real.facts()), equal_nan=True
+    )
     for of, seen_by in ((0, 3), (4, 1)):
         for delta in (1e-9, 1e-6):
             more = float(sent.epsilon(of, seen_by, delta)) - float(real.epsilon(of, seen_by, delta))
@@ -195,7 +265,7 @@ def test_noise_that_is_missing_is_noticed():
     """A burn-in that the algorithm did not have, or noise in it, is refused: local DP."""
     facts = walked(br.WalkSGD(), [0, 1, 2, 3, 0, 1, 2], 4).facts()
     with pytest.raises(br.PrivacyError, match="made 4 visits but only 7"):
-        RealizedWalk(0.1, burn_in=3).check(facts)
+        RealizedWalk(rate=0.1, burn_in=3).check(facts)
 
 
 def test_several_tokens_add_up():
@@ -215,39 +285,65 @@ def test_several_tokens_add_up():
 
 def test_tokens_have_noise_of_their_own():
     """The same walk twice: what differs is the noise alone."""
-    runs = several_tokens(br.WalkSGD(schedule=br.Walk(order="ring")), complete(4), Mean(np.zeros((4, 1))), tokens=2,
-                          privacy=NOISE, steps=4, evaluate_every=0)  # fmt: skip
+    runs = several_tokens(
+        br.WalkSGD(schedule=br.Walk(order="ring")),
+        complete(4),
+        Mean(np.zeros((4, 1))),
+        tokens=2,
+        privacy=NOISE,
+        steps=4,
+        evaluate_every=0,
+    )
     assert np.abs(runs[0].estimates - np.roll(runs[1].estimates, 2, axis=0)).min() > 1e-9
 
 
 def test_several_tokens_on_the_event_engine():
     options = {"privacy": NOISE, "steps": 15, "seed": 5, "evaluate_every": 0, "tokens": 2}
     bulk = several_tokens(br.WalkSGD(), ring(6), normalized(6), **options)
-    events = several_tokens(br.WalkSGD(), ring(6), normalized(6), engine=br.Events(latency=0.3), **options)
+    events = several_tokens(
+        br.WalkSGD(), ring(6), normalized(6), engine=br.Events(latency=0.3), **options
+    )
     for one, two in zip(bulk, events, strict=True):
         compare(one, two)
     assert last_tokens(bulk) == pytest.approx(last_tokens(events))
     assert math.isclose(bulk[-1].epsilon(of=1, seen_by=4), events[-1].epsilon(of=1, seen_by=4))
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"algorithm": br.Averaging()}, "tokens are for walks, but averaging follows rounds"),
-    ({"tokens": 0}, "at least one token walks, found tokens = 0"),
-    ({"engine": Network()}, "real peers carry one token in a run"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": br.Averaging()}, "tokens are for walks, but averaging follows rounds"),
+        ({"tokens": 0}, "at least one token walks, found tokens = 0"),
+        ({"engine": Network()}, "real peers carry one token in a run"),
+    ],
+)
 def test_tokens_that_cannot_walk(options, message):
     with pytest.raises(br.ConfigError, match=message):
-        several_tokens(**{"algorithm": br.WalkSGD(), "graph": ring(4), "task": Mean(np.zeros((4, 1))), "tokens": 2,
-                          "steps": 3, **options})  # fmt: skip
+        several_tokens(
+            **{
+                "algorithm": br.WalkSGD(),
+                "graph": ring(4),
+                "task": Mean(np.zeros((4, 1))),
+                "tokens": 2,
+                "steps": 3,
+                **options,
+            }
+        )
 
 
-@pytest.mark.parametrize(("act", "message"), [
-    (lambda: br.WalkSGD(bound=0.0), "bound > 0 .* found bound = 0.0"),
-    (lambda: br.WalkSGD(flush=-1), "flush = -1"),
-    (lambda: br.WalkSGD(burn_in=-2), "burn_in = -2"),
-    (lambda: br.WalkSGD(decay=-0.5), "decay = -0.5"),
-    (lambda: br.WalkSGD(burn_in=4, flush=3).prepare(ring(4), 7), "nobody would contribute: burn_in = 4 and flush = 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: br.WalkSGD(bound=0.0), "bound > 0 .* found bound = 0.0"),
+        (lambda: br.WalkSGD(flush=-1), "flush = -1"),
+        (lambda: br.WalkSGD(burn_in=-2), "burn_in = -2"),
+        (lambda: br.WalkSGD(decay=-0.5), "decay = -0.5"),
+        (
+            lambda: br.WalkSGD(burn_in=4, flush=3).prepare(ring(4), 7),
+            "nobody would contribute: burn_in = 4 and flush = 3",
+        ),
+    ],
+)
 def test_refusals(act, message):
     with pytest.raises(br.ConfigError, match=message):
         act()

@@ -1,4 +1,5 @@
-"""Communicability and centralities, against series, networkx and the worked numbers (walk:RW-11)."""
+"""Communicability and centralities, against series, networkx and the worked numbers
+(walk:RW-11)."""
 
 import math
 
@@ -8,12 +9,21 @@ import pytest
 
 from bruit.errors import ConfigError
 from bruit.graphs import erdos_renyi, from_edges, karate, ring, star
-from bruit.graphs.centrality import communicability, eigenvector_centrality, katz_centrality, katz_communicability
+from bruit.graphs.centrality import (
+    communicability,
+    eigenvector_centrality,
+    katz_centrality,
+    katz_communicability,
+)
 
 
 def test_ring_numbers():
-    np.testing.assert_allclose(communicability(ring(5))[0, [1, 2]], [0.492268589, 0.089302838], atol=1e-9)
-    np.testing.assert_allclose(katz_communicability(ring(5))[0, [1, 2]], [0.035801048, 0.001278609], atol=1e-9)
+    np.testing.assert_allclose(
+        communicability(ring(5))[0, [1, 2]], [0.492268589, 0.089302838], atol=1e-9
+    )
+    np.testing.assert_allclose(
+        katz_communicability(ring(5))[0, [1, 2]], [0.035801048, 0.001278609], atol=1e-9
+    )
     np.testing.assert_allclose(katz_centrality(ring(5)), 1.25)
 
 
@@ -37,7 +47,9 @@ def test_against_networkx():
     katz = nx.katz_centrality_numpy(plain, alpha=0.1, normalized=False)
     np.testing.assert_allclose(katz_centrality(graph), [katz[v] for v in range(34)], rtol=1e-9)
     eigen = nx.eigenvector_centrality_numpy(plain)
-    np.testing.assert_allclose(eigenvector_centrality(graph), [eigen[v] for v in range(34)], atol=1e-9)
+    np.testing.assert_allclose(
+        eigenvector_centrality(graph), [eigen[v] for v in range(34)], atol=1e-9
+    )
 
 
 def test_refusals():

@@ -1,4 +1,5 @@
-"""The complete graph says in closed form what its matrix would say, and is not made of n^2 numbers."""
+"""The complete graph says in closed form what its matrix would say, and is not made of n^2
+numbers."""
 
 import subprocess
 import sys
@@ -9,10 +10,18 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.graphs import Complete, complete, diameter, everybody, from_edges, mixing_time, spectral_gap
+from bruit.graphs import (
+    Complete,
+    complete,
+    diameter,
+    everybody,
+    from_edges,
+    mixing_time,
+    spectral_gap,
+)
+from bruit.graphs.facts import graph_facts
 from bruit.graphs.spectrum import second_eigenvalue
-from bruit.listing import graph_facts
-from bruit.privacy.network.consensus import is_uniform
+from bruit.privacy.theorems.consensus import is_uniform
 from bruit.tasks import Logistic, Mean, Records
 
 NOISE = br.Gaussian(clip=1.0, sigma=1.0)
@@ -31,7 +40,12 @@ def test_all_facts_are_those_of_the_matrix(n, kind, plus):
     made, known = complete(n, kind=kind, plus=plus), listed(n, kind, plus)
     assert isinstance(made, Complete)
     assert (made.n, made.name, made.edge_count, made.entries, made.group) == (
-        n, known.name, known.edge_count, known.entries, known.group)  # fmt: skip
+        n,
+        known.name,
+        known.edge_count,
+        known.entries,
+        known.group,
+    )
     assert made.fingerprint() == known.fingerprint()
     assert "_matrix" not in vars(made)
     assert made.validity() == known.validity()
@@ -43,11 +57,18 @@ def test_all_facts_are_those_of_the_matrix(n, kind, plus):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [diameter(made), spectral_gap(made), mixing_time(made), second_eigenvalue(made)] == [
-            diameter(known), spectral_gap(known), mixing_time(known), second_eigenvalue(known)]  # fmt: skip
+            diameter(known),
+            spectral_gap(known),
+            mixing_time(known),
+            second_eigenvalue(known),
+        ]
     for v in range(n):
         assert made.neighbors(v).tolist() == known.neighbors(v).tolist()
         assert made.distances(v).tolist() == known.distances(v).tolist()
-        assert all(np.array_equal(mine, theirs) for mine, theirs in zip(made.row(v), known.row(v), strict=True))
+        assert all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(made.row(v), known.row(v), strict=True)
+        )
         assert [made.fraction(v, w) for w in range(n)] == [known.fraction(v, w) for w in range(n)]
         assert [made.has_edge(v, w) for w in range(n)] == [known.has_edge(v, w) for w in range(n)]
     assert np.array_equal(made.weights.toarray(), known.weights.toarray())
@@ -75,16 +96,28 @@ def runs(algorithm, task, monkeypatch, **options):
     found = []
     for most in (10_000, 100):
         monkeypatch.setattr(everybody, "MOST", most)
-        found.append(br.run(algorithm, complete(300), task, privacy=NOISE, seed=2, rehearsal=True, **options))
+        found.append(
+            br.run(algorithm, complete(300), task, privacy=NOISE, seed=2, rehearsal=True, **options)
+        )
     return found
 
 
-@pytest.mark.parametrize(("algorithm", "steps"), [
-    (br.Averaging(), 4), (br.Chebyshev(), 4), (br.PairAveraging(), 3), (br.PairAveraging(br.Pairs("clocks")), 3),
-    (br.GossipSGD(), 4), (br.WalkSGD(), 200), (br.RingSum(), 600),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("algorithm", "steps"),
+    [
+        (br.Averaging(), 4),
+        (br.Chebyshev(), 4),
+        (br.PairAveraging(), 3),
+        (br.PairAveraging(br.Pairs("clocks")), 3),
+        (br.GossipSGD(), 4),
+        (br.WalkSGD(), 200),
+        (br.RingSum(), 600),
+    ],
+    ids=str,
+)
 def test_protocols_run_without_the_matrix(algorithm, steps, monkeypatch):
-    """The same meetings, and the same law; the noise has another address, as the graph has another fingerprint."""
+    """The same meetings, and the same law; the noise has another address, as the graph has another
+    fingerprint."""
     known, made = runs(algorithm, Mean.uniform(300, 2, 0), monkeypatch, steps=steps)
     assert len(known.ledger) == len(made.ledger)
     assert made.trace.messages == known.trace.messages
@@ -105,9 +138,15 @@ def test_noiseless_averages_agree(monkeypatch):
 @pytest.mark.usefixtures("large")
 def test_what_needs_the_matrix_says_so():
     graph = complete(300)
-    for ask in (lambda: graph.weights, graph.edges, lambda: graph.residues(101),
-                lambda: br.run(br.Gopa(), graph, Mean.uniform(300, 1, 0), privacy=NOISE, steps=1)):  # fmt: skip
-        with pytest.raises(br.ConfigError, match=r"needs the 90,000 weights of complete:300 .* up to 100 peers"):
+    for ask in (
+        lambda: graph.weights,
+        graph.edges,
+        lambda: graph.residues(101),
+        lambda: br.run(br.Gopa(), graph, Mean.uniform(300, 1, 0), privacy=NOISE, steps=1),
+    ):
+        with pytest.raises(
+            br.ConfigError, match=r"needs the 90,000 weights of complete:300 .* up to 100 peers"
+        ):
             ask()
 
 
@@ -124,7 +163,9 @@ def test_memory_is_that_of_the_peers():
     """4000 peers: one byte a pair would be 16 MB."""
     n, rng = 4000, np.random.default_rng(0)
     task = Logistic(Records.of(rng.normal(size=(n, 2)), np.sign(rng.normal(size=n)), np.arange(n)))
-    br.run(br.WalkSGD(), complete(200), logistic(200), privacy=NOISE, steps=2000, evaluate_every=0)  # compiles
+    br.run(
+        br.WalkSGD(), complete(200), logistic(200), privacy=NOISE, steps=2000, evaluate_every=0
+    )  # compiles
     tracemalloc.start()
     walk = br.run(br.WalkSGD(), complete(n), task, privacy=NOISE, steps=5000, evaluate_every=0)
     walk.epsilon(of=1, seen_by=2)
@@ -148,30 +189,75 @@ def test_all_pairs_of_too_many_peers_are_refused(monkeypatch):
     run = br.run(br.Averaging(), complete(21), Mean.uniform(21, 1, 0), privacy=NOISE, steps=2)
     assert run.epsilon(of=0, seen_by=1) > 0
     for ask in (run.losses, run.summary):
-        with pytest.raises(br.PrivacyError, match=r"all pairs of 21 peers are 441 numbers.*one observer"):
+        with pytest.raises(
+            br.PrivacyError, match=r"all pairs of 21 peers are 441 numbers.*one observer"
+        ):
             ask()
 
 
 LARGEST = """
-import resource, sys
-from bruit.cli import main
+from pathlib import Path
+from bruit.commands.cli import main
 try:
     main()
-finally:
-    print("kilobytes", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+finally:  # of this program alone: the maximum that getrusage knows is also that of who forked it
+    known = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    print("kilobytes", known["VmHWM"].split()[0])
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", [
-    ("graph", "complete:20000"),
-    ("epsilon", "--graph", "complete:20000", "--algorithm", "averaging", "--sigma", "5", "--steps", "4", "--of", "1",
-     "--seen-by", "2"),
-    ("epsilon", "--graph", "complete:20000", "--algorithm", "walk-sgd", "--sigma", "5", "--steps", "3000", "--of", "1",
-     "--seen-by", "2"),
-    ("plan", "--graph", "complete:20000", "--algorithm", "walk", "--contributions", "12", "--epsilon", "1"),
-], ids=lambda asked: " ".join(asked[:5]))  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("graph", "complete:20000"),
+        (
+            "epsilon",
+            "--graph",
+            "complete:20000",
+            "--algorithm",
+            "averaging",
+            "--sigma",
+            "5",
+            "--steps",
+            "4",
+            "--of",
+            "1",
+            "--seen-by",
+            "2",
+        ),
+        (
+            "epsilon",
+            "--graph",
+            "complete:20000",
+            "--algorithm",
+            "walk-sgd",
+            "--sigma",
+            "5",
+            "--steps",
+            "3000",
+            "--of",
+            "1",
+            "--seen-by",
+            "2",
+        ),
+        (
+            "plan",
+            "--graph",
+            "complete:20000",
+            "--algorithm",
+            "walk",
+            "--contributions",
+            "12",
+            "--epsilon",
+            "1",
+        ),
+    ],
+    ids=lambda asked: " ".join(asked[:5]),
+)
 def test_the_largest_complete_graph_takes_less_than_a_gigabyte(asked):
-    done = subprocess.run([sys.executable, "-c", LARGEST, *asked], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", LARGEST, *asked], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.rsplit("kilobytes", 1)[1]) < 1_000_000

@@ -1,4 +1,5 @@
-"""Pictures of graphs: every family by its own coordinates, the same every time, and never against the graph's links."""
+"""Pictures of graphs: every family by its own coordinates, the same every time, and never against
+the graph's links."""
 
 import time
 
@@ -26,12 +27,36 @@ from bruit.graphs import (
 )
 from bruit.graphs.coordinates import MOST_LINKS, SENTENCES, coordinates, talking
 
-EVERY = [path(1), path(2), path(9), path(60), ring(3), ring(9), star(7), complete(8), complete(200), grid(4, 5),
-         torus(6, 6), torus(2, 5), torus(3, 4, 5), grid(2, 2, 2, 3), hypercube(2), hypercube(5), exponential(16),
-         tree(15), tree(127), watts_strogatz(30, 4, 0.1), erdos_renyi(60, c=2.0), 
-         erdos_renyi(700, c=1.5, seed=1), ring(1500),
-         geometric(50, 0.3, seed=2), karate(), from_edges(6, np.array([[0, 1], [2, 3]])),
-         from_edges(3, np.zeros((0, 2), int)), erdos_renyi(1200, c=1.2, seed=1)]  # fmt: skip
+EVERY = [
+    path(1),
+    path(2),
+    path(9),
+    path(60),
+    ring(3),
+    ring(9),
+    star(7),
+    complete(8),
+    complete(200),
+    grid(4, 5),
+    torus(6, 6),
+    torus(2, 5),
+    torus(3, 4, 5),
+    grid(2, 2, 2, 3),
+    hypercube(2),
+    hypercube(5),
+    exponential(16),
+    tree(15),
+    tree(127),
+    watts_strogatz(30, 4, 0.1),
+    erdos_renyi(60, c=2.0),
+    erdos_renyi(700, c=1.5, seed=1),
+    ring(1500),
+    geometric(50, 0.3, seed=2),
+    karate(),
+    from_edges(6, np.array([[0, 1], [2, 3]])),
+    from_edges(3, np.zeros((0, 2), int)),
+    erdos_renyi(1200, c=1.2, seed=1),
+]
 
 
 def squared(picture):
@@ -60,8 +85,12 @@ def test_in_the_square_and_repeatable(graph):
     assert found.places.max() <= 1 + 1e-9
     assert np.array_equal(found.places, again.places)
     assert found.kind in SENTENCES
-    assert len({tuple(place) for place in found.places.round(6).tolist()}) == graph.n  # no peer on top of another
-    assert {tuple(link) for link in found.links.tolist()} <= {tuple(link) for link in graph.edges().tolist()}
+    assert (
+        len({tuple(place) for place in found.places.round(6).tolist()}) == graph.n
+    )  # no peer on top of another
+    assert {tuple(link) for link in found.links.tolist()} <= {
+        tuple(link) for link in graph.edges().tolist()
+    }
 
 
 def test_a_grid_is_a_grid():
@@ -70,7 +99,9 @@ def test_a_grid_is_a_grid():
     assert found.kind == "grid"
     assert np.ptp(lengths(graph, found)) < 1e-9
     assert found.aspect == pytest.approx(4 / 3)
-    assert (np.diff(found.places[:5, 0]) > 0).all()  # peers 0 to 4 are the first row, from left to right
+    assert (
+        np.diff(found.places[:5, 0]) > 0
+    ).all()  # peers 0 to 4 are the first row, from left to right
 
 
 def test_links_of_a_torus_have_grid_length_or_go_around():
@@ -85,13 +116,18 @@ def test_links_of_a_torus_have_grid_length_or_go_around():
     assert (np.linalg.norm(stubs[:, 1] - stubs[:, 0], axis=1) < step / 2).all()
     assert found.stubs.min() >= -1e-9
     inner = where.min(axis=0), where.max(axis=0)
-    assert ((stubs[:, 1] < inner[0] - 1e-9) | (stubs[:, 1] > inner[1] + 1e-9)).any(axis=1).all()  # they point outwards
+    assert (
+        ((stubs[:, 1] < inner[0] - 1e-9) | (stubs[:, 1] > inner[1] + 1e-9)).any(axis=1).all()
+    )  # they point outwards
 
 
 def test_a_name_is_not_believed():
     """Links that are not those of the family are drawn by springs."""
-    wrong = from_edges(9, np.array([[0, 4], [4, 8], [1, 5], [5, 7], [2, 3], [3, 1], [0, 2], [6, 7], [6, 0]]),
-                       name="torus:3x3")  # fmt: skip
+    wrong = from_edges(
+        9,
+        np.array([[0, 4], [4, 8], [1, 5], [5, 7], [2, 3], [3, 1], [0, 2], [6, 7], [6, 0]]),
+        name="torus:3x3",
+    )
     assert coordinates(wrong).kind == "springs"
     fewer = torus(4, 4).without_edges(np.array([0]), np.array([1]))
     assert coordinates(fewer).kind == "torus"  # a link that was down leaves the rest in place
@@ -126,8 +162,10 @@ def test_star_and_complete():
     assert np.linalg.norm(found.places[names[0]] - found.places.mean(axis=0)) < 1e-9
     every = coordinates(complete(9))
     assert every.kind == "complete"
-    assert np.allclose(np.linalg.norm(every.places - every.places.mean(axis=0), axis=1),
-                       np.linalg.norm(every.places[0] - every.places.mean(axis=0)))  # fmt: skip
+    assert np.allclose(
+        np.linalg.norm(every.places - every.places.mean(axis=0), axis=1),
+        np.linalg.norm(every.places[0] - every.places.mean(axis=0)),
+    )
 
 
 def test_children_are_below_their_parents():
@@ -162,10 +200,17 @@ def test_a_butterfly_has_its_rounds_as_stages():
     rows = found.stages.rows
     for stride, links in zip((1, 2, 4), found.stages.links, strict=True):
         assert set((np.abs(rows[links[:, 0]] - rows[links[:, 1]]) % stride).tolist()) == {0}
-        assert (rows[links[:, 0]] // (stride * (3 if stride == 4 else 2)) ==
-                rows[links[:, 1]] // (stride * (3 if stride == 4 else 2))).all()  # fmt: skip
+        assert (
+            rows[links[:, 0]] // (stride * (3 if stride == 4 else 2))
+            == rows[links[:, 1]] // (stride * (3 if stride == 4 else 2))
+        ).all()
     known = found.stages.spread(5)
-    assert [len(peers) for peers in known] == [1, 2, 4, 12]  # after the last round everybody has heard
+    assert [len(peers) for peers in known] == [
+        1,
+        2,
+        4,
+        12,
+    ]  # after the last round everybody has heard
     assert len(coordinates(sequence, steps=2).stages.links) == 2
 
 

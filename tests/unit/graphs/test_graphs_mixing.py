@@ -1,4 +1,4 @@
-"""Weights from edges, given weights, validity: gossip:GM-1, gossip:GM-2, section 11 checklist."""
+"""Weights from edges, given weights, validity: gossip:GM-1, gossip:GM-2, and the corners."""
 
 import gzip
 import os
@@ -20,12 +20,15 @@ def dense(graph: graphs.Graph) -> np.ndarray:
     return graph.weights.toarray()
 
 
-@pytest.mark.parametrize(("graph", "rows"), [
-    (graphs.path(4), [[2 / 3, 1 / 3, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0]]),
-    (graphs.path(4, plus=0), [[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0]]),
-    (graphs.path(4, kind="sum", plus=0), [[2 / 3, 1 / 3, 0, 0], [1 / 3, 5 / 12, 0.25, 0]]),
-    (graphs.star(5), [[0.2] * 5, [0.2, 0.8, 0, 0, 0]]),
-])
+@pytest.mark.parametrize(
+    ("graph", "rows"),
+    [
+        (graphs.path(4), [[2 / 3, 1 / 3, 0, 0], [1 / 3, 1 / 3, 1 / 3, 0]]),
+        (graphs.path(4, plus=0), [[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0]]),
+        (graphs.path(4, kind="sum", plus=0), [[2 / 3, 1 / 3, 0, 0], [1 / 3, 5 / 12, 0.25, 0]]),
+        (graphs.star(5), [[0.2] * 5, [0.2, 0.8, 0, 0, 0]]),
+    ],
+)
 def test_rows_of_the_worked_examples(graph: graphs.Graph, rows: list[list[float]]) -> None:
     """gossip:GM-2, examples."""
     np.testing.assert_allclose(dense(graph)[:2], rows, rtol=0, atol=1e-15)
@@ -62,7 +65,8 @@ def test_two_peers_without_self_weight_are_periodic() -> None:
 
 
 def test_zero_self_weights_are_exactly_zero() -> None:
-    """1 - 49 * (1/49) is not zero in floats; a regular graph with plus = 0 has no self-weight at all."""
+    """1 - 49 * (1/49) is not zero in floats; a regular graph with plus = 0 has no self-weight at
+    all."""
     graph = graphs.complete(50, plus=0)
     assert (graph.self_weights() == 0).all()
     assert graph.weights.nnz == 50 * 50
@@ -87,12 +91,15 @@ def test_self_loops_are_dropped_with_a_warning_and_repeats_merged() -> None:
     assert graph.fingerprint() == graphs.path(3).fingerprint()
 
 
-@pytest.mark.parametrize(("edges", "message"), [
-    ([(0, 7)], r"edge \(0, 7\) names a peer outside 0\.\.2"),
-    ([(-1, 2)], r"edge \(-1, 2\)"),
-    ([(0.5, 1.0)], "pairs of integers"),
-    ([(0, 1, 2)], "pairs of integers"),
-])
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([(0, 7)], r"edge \(0, 7\) names a peer outside 0\.\.2"),
+        ([(-1, 2)], r"edge \(-1, 2\)"),
+        ([(0.5, 1.0)], "pairs of integers"),
+        ([(0, 1, 2)], "pairs of integers"),
+    ],
+)
 def test_bad_edges_are_refused(edges: list[tuple[float, ...]], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         graphs.from_edges(3, edges)
@@ -114,16 +121,19 @@ def broken(*changes: tuple[int, int, float]) -> np.ndarray:
     return matrix
 
 
-@pytest.mark.parametrize(("matrix", "message"), [
-    (broken((3, 7, -0.25), (7, 3, -0.25)), r"negative weight -0.25 at \(3, 7\)"),
-    (broken((5, 5, 1 / 3 - 0.07)), "row 5 sums to 0.93;"),
-    (broken((1, 2, 0.2)), r"not symmetric at \(1, 2\): 0.2 against 0.333"),
-    (broken((4, 4, np.nan)), r"weight nan at \(4, 4\)"),
-    (broken((4, 4, np.inf)), r"weight inf at \(4, 4\)"),
-    ([[1.0], [0.5, 0.5]], "not a matrix of numbers"),
-    (np.ones((2, 3)), r"square.*\(2, 3\)"),
-    (np.zeros((0, 0)), "at least one peer"),
-])
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (broken((3, 7, -0.25), (7, 3, -0.25)), r"negative weight -0.25 at \(3, 7\)"),
+        (broken((5, 5, 1 / 3 - 0.07)), "row 5 sums to 0.93;"),
+        (broken((1, 2, 0.2)), r"not symmetric at \(1, 2\): 0.2 against 0.333"),
+        (broken((4, 4, np.nan)), r"weight nan at \(4, 4\)"),
+        (broken((4, 4, np.inf)), r"weight inf at \(4, 4\)"),
+        ([[1.0], [0.5, 0.5]], "not a matrix of numbers"),
+        (np.ones((2, 3)), r"square.*\(2, 3\)"),
+        (np.zeros((0, 0)), "at least one peer"),
+    ],
+)
 def test_given_weights_are_refused_with_the_place(matrix: ArrayLike, message: str) -> None:
     """gossip:GM-1."""
     with pytest.raises(ConfigError, match=message):
@@ -147,8 +157,12 @@ def test_given_floats_are_exact_dyadic_rationals() -> None:
     tiny = graphs.from_matrix([[1 - 2.0**-60, 2.0**-60], [2.0**-60, 1 - 2.0**-60]])
     assert tiny.fraction(1, 0) == Fraction(1, 2**60)
     p = 2**31 - 1
-    assert tiny.residues(p).tolist() == [(1 - pow(2, -60, p)) % p, pow(2, -60, p), pow(2, -60, p),
-                                         (1 - pow(2, -60, p)) % p]
+    assert tiny.residues(p).tolist() == [
+        (1 - pow(2, -60, p)) % p,
+        pow(2, -60, p),
+        pow(2, -60, p),
+        (1 - pow(2, -60, p)) % p,
+    ]
 
 
 def test_given_weights_symmetric_up_to_rounding_are_made_symmetric() -> None:
@@ -176,22 +190,25 @@ def test_edge_lists_plain_and_gzipped(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(text.encode()))
     for path in (plain, packed):
         graph = graphs.from_edge_list(path)
-        assert graph.labels == ("9", "10", "100")          # sorted as numbers
+        assert graph.labels == ("9", "10", "100")  # sorted as numbers
         assert graph.edges().tolist() == [[0, 1], [0, 2]]
     plain.write_text("bob ann\n")
     assert graphs.from_edge_list(plain).labels == ("ann", "bob")
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"0 1\n1\n", r"line 2: 1 column\(s\) in '1'"),
-    (b"0 1 0.5 2\n", r"line 1: 4 column\(s\)"),
-    (b"0 1 0.5\n1 2\n", "line 2: 2 columns, but line 1 has 3"),
-    (b"0 1 0.5\n1 2 -3\n", "line 2: the weight '-3' is not a number >= 0"),
-    (b"0 1 near\n", "line 1: the weight 'near'"),
-    (b"0 1 0.5\n1 0 0.4\n", "two weights, 0.5 and 0.4"),
-    (b"# nothing\n", "holds no edge"),
-    (b"\xff\xfe\x00", "not a text file"),
-])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"0 1\n1\n", r"line 2: 1 column\(s\) in '1'"),
+        (b"0 1 0.5 2\n", r"line 1: 4 column\(s\)"),
+        (b"0 1 0.5\n1 2\n", "line 2: 2 columns, but line 1 has 3"),
+        (b"0 1 0.5\n1 2 -3\n", "line 2: the weight '-3' is not a number >= 0"),
+        (b"0 1 near\n", "line 1: the weight 'near'"),
+        (b"0 1 0.5\n1 0 0.4\n", "two weights, 0.5 and 0.4"),
+        (b"# nothing\n", "holds no edge"),
+        (b"\xff\xfe\x00", "not a text file"),
+    ],
+)
 def test_bad_edge_lists_name_the_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "edges.txt"
     path.write_bytes(content)
@@ -214,7 +231,9 @@ def test_ego_takes_the_giant_component(tmp_path: Path) -> None:
     graph = graphs.from_ego(7, tmp_path)
     assert graph.labels == ("4", "20", "30")
     assert graph.edges().tolist() == [[0, 1], [1, 2]]
-    with pytest.raises(ConfigError, match=r"no edges of ego 8: looked in .*ego_facebook; the egos there are 7"):
+    with pytest.raises(
+        ConfigError, match=r"no edges of ego 8: looked in .*ego_facebook; the egos there are 7"
+    ):
         graphs.from_ego(8, tmp_path)
 
 
@@ -226,7 +245,9 @@ def test_ego_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_ego_414() -> None:
     """conventions: 148 peers; 1692 edges and diameter 7 checked with networkx."""
-    root = Path(os.environ.get("BRUIT_DATA", Path(__file__).resolve().parents[4] / "shared" / "data"))
+    root = Path(
+        os.environ.get("BRUIT_DATA", Path(__file__).resolve().parents[4] / "shared" / "data")
+    )
     if not (root / "ego_facebook" / "414.edges.gz").is_file():
         pytest.skip(f"the ego-Facebook data are not in {root}")
     graph = graphs.from_ego(414)
@@ -258,18 +279,30 @@ def test_networkx_nodes_that_are_numbers_stay_who_they_are() -> None:
     graph = graphs.from_networkx(plain)
     assert graph.labels is None
     assert graph.degrees.tolist() == [plain.degree[node] for node in range(9)]
-    assert {tuple(edge) for edge in graph.edges().tolist()} == {tuple(sorted(edge)) for edge in plain.edges}
+    assert {tuple(edge) for edge in graph.edges().tolist()} == {
+        tuple(sorted(edge)) for edge in plain.edges
+    }
     assert graph.degrees[4] == 2
 
 
-@pytest.mark.parametrize("plain", [
-    nx.barbell_graph(3, 2), nx.lollipop_graph(3, 4), nx.random_regular_graph(3, 10, seed=1), nx.ladder_graph(5),
-    nx.Graph([(3, 1), (0, 2), (2, 1)]), nx.Graph([(np.int64(1), np.int64(0))]),
-], ids=lambda plain: f"{plain}")  # fmt: skip
+@pytest.mark.parametrize(
+    "plain",
+    [
+        nx.barbell_graph(3, 2),
+        nx.lollipop_graph(3, 4),
+        nx.random_regular_graph(3, 10, seed=1),
+        nx.ladder_graph(5),
+        nx.Graph([(3, 1), (0, 2), (2, 1)]),
+        nx.Graph([(np.int64(1), np.int64(0))]),
+    ],
+    ids=lambda plain: f"{plain}",
+)
 def test_numbered_graphs_come_back_from_networkx_unchanged(plain: nx.Graph) -> None:
     graph = graphs.from_networkx(plain)
     assert graph.labels is None
-    assert {tuple(edge) for edge in graph.edges().tolist()} == {tuple(sorted(map(int, e))) for e in plain.edges}
+    assert {tuple(edge) for edge in graph.edges().tolist()} == {
+        tuple(sorted(map(int, e))) for e in plain.edges
+    }
 
 
 def test_other_numbers_are_sorted_and_names_stay_in_order() -> None:
@@ -280,14 +313,23 @@ def test_other_numbers_are_sorted_and_names_stay_in_order() -> None:
     assert graphs.from_networkx(nx.Graph([(True, "x")])).labels == ("True", "x")
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("karate,kind=laplacian,plus=0", "kind=laplacian, plus=0: 1 / (largest degree of all), that is I - L / d_max;"
-                                     " as printed"),
-    ("karate,kind=laplacian", "kind=laplacian, plus=1: 1 / (1 + largest degree of all), that is I - L / (1 + d_max);"
-                              " the printed rule is plus=0"),
-    ("ring:5", "kind=max, plus=1: 1 / (1 + larger degree); the printed rule is plus=0"),
-    ("ring:5,kind=sum,plus=0", "kind=sum, plus=0: 1 / (sum of degrees); as printed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "karate,kind=laplacian,plus=0",
+            "kind=laplacian, plus=0: 1 / (largest degree of all), that is I - L / d_max;"
+            " as printed",
+        ),
+        (
+            "karate,kind=laplacian",
+            "kind=laplacian, plus=1: 1 / (1 + largest degree of all), that is I - L / (1 + d_max);"
+            " the printed rule is plus=0",
+        ),
+        ("ring:5", "kind=max, plus=1: 1 / (1 + larger degree); the printed rule is plus=0"),
+        ("ring:5,kind=sum,plus=0", "kind=sum, plus=0: 1 / (sum of degrees); as printed"),
+    ],
+)
 def test_a_graph_says_by_which_rule_it_was_weighted(name: str, words: str) -> None:
     assert weight_rule(graphs.fixed_graph(name)) == words
     assert weight_rule(graphs.from_matrix([[0.5, 0.5], [0.5, 0.5]])) == "given, entry by entry"

@@ -25,18 +25,23 @@ def test_butterfly_steps_are_pairs_of_one_bit() -> None:
         assert sequence.at(t) is sequence.at(t + 3)
 
 
-@pytest.mark.parametrize(("n", "radices"), [(8, (2, 2, 2)), (6, (2, 3)), (30, (2, 3, 5)), (7, (7,)), (1, ())])
+@pytest.mark.parametrize(
+    ("n", "radices"), [(8, (2, 2, 2)), (6, (2, 3)), (30, (2, 3, 5)), (7, (7,)), (1, ())]
+)
 @pytest.mark.parametrize("relabel", [None, 5])
 def test_butterfly_averages_exactly(n: int, radices: tuple[int, ...], relabel: int | None) -> None:
     sequence = graphs.butterfly(n, relabel)
     assert sequence.radices == radices
     steps = max(1, len(radices))
     for block in range(3):
-        np.testing.assert_allclose(product(sequence, block * steps, steps), np.full((n, n), 1 / n), atol=1e-15)
+        np.testing.assert_allclose(
+            product(sequence, block * steps, steps), np.full((n, n), 1 / n), atol=1e-15
+        )
 
 
 def losses(sequence: graphs.Butterfly, v: int) -> list[float]:
-    """m(u -> v) of one pass: the squared weights of u in what v hears, over their norms (rows are orthogonal)."""
+    """m(u -> v) of one pass: the squared weights of u in what v hears, over their norms (rows are
+    orthogonal)."""
     loss = np.zeros(sequence.n)
     for t in range(len(sequence.radices)):
         M = product(sequence, 0, t)
@@ -47,7 +52,9 @@ def losses(sequence: graphs.Butterfly, v: int) -> list[float]:
 
 def test_butterfly_losses_of_the_worked_examples() -> None:
     """gossip:MUF-X2 examples for v = 0: three bits, and radix (2, 3)."""
-    np.testing.assert_allclose(losses(graphs.butterfly(8), 0), [1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25])
+    np.testing.assert_allclose(
+        losses(graphs.butterfly(8), 0), [1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25]
+    )
     np.testing.assert_allclose(losses(graphs.butterfly(6), 0), [1, 0.5, 0.5, 0.5, 0.5])
 
 
@@ -77,12 +84,15 @@ def test_butterfly_steps_know_their_group() -> None:
     assert sequence.at(1).neighbors(0).tolist() == [3, 6, 9]
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"n": 0}, "at least one peer"),
-    ({"n": 8, "radices": (2, 3)}, r"product is n = 8, found \(2, 3\)"),
-    ({"n": 8, "radices": (8, 1)}, "radices >= 2"),
-    ({"n": 8, "relabel": -1}, "seed >= 0"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, "at least one peer"),
+        ({"n": 8, "radices": (2, 3)}, r"product is n = 8, found \(2, 3\)"),
+        ({"n": 8, "radices": (8, 1)}, "radices >= 2"),
+        ({"n": 8, "relabel": -1}, "seed >= 0"),
+    ],
+)
 def test_bad_butterflies(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         graphs.butterfly(**arguments)
@@ -92,10 +102,14 @@ def test_fresh_draws_every_few_rounds() -> None:
     sequence = graphs.fresh(lambda seed: graphs.regular(20, 3, seed), every=2, seed=1)
     names = [sequence.at(t).fingerprint() for t in range(6)]
     assert names[0] == names[1] != names[2] == names[3] != names[4] == names[5]
-    assert sequence.at(1).fingerprint() == names[0]        # going back draws the same graph again
+    assert sequence.at(1).fingerprint() == names[0]  # going back draws the same graph again
     other = graphs.fresh(lambda seed: graphs.regular(20, 3, seed), every=2, seed=2)
     assert other.at(0).fingerprint() != names[0]
-    assert (sequence.n, sequence.period, sequence.name) == (20, None, "regular:20,degree=3,seed=1,fresh=2")
+    assert (sequence.n, sequence.period, sequence.name) == (
+        20,
+        None,
+        "regular:20,degree=3,seed=1,fresh=2",
+    )
     with pytest.raises(ConfigError, match="K >= 1 rounds, found K = 0"):
         graphs.fresh(graphs.ring, every=0)
 

@@ -30,7 +30,9 @@ def test_extreme_sizes_neither_overflow_nor_vanish(size, order):
     if size < 1:
         assert (clipped == rows).all()
     else:
-        np.testing.assert_allclose(clipped, [[2.0 ** (-1 / order), -2.0 ** (-1 / order), 0.0]], rtol=1e-12)
+        np.testing.assert_allclose(
+            clipped, [[2.0 ** (-1 / order), -(2.0 ** (-1 / order)), 0.0]], rtol=1e-12
+        )
 
 
 def test_a_tiny_bound_keeps_directions():
@@ -43,13 +45,16 @@ def test_no_rows_and_no_columns():
     assert clip_rows(np.empty((3, 0)), 1.0).shape == (3, 0)
 
 
-@pytest.mark.parametrize(("values", "bound", "order", "message"), [
-    (np.ones((1, 2)), 0.0, 2, "clip bound must be a positive number, found 0.0"),
-    (np.ones((1, 2)), -1.0, 2, "clip bound must be a positive number"),
-    (np.ones((1, 2)), np.nan, 2, "clip bound must be a positive number"),
-    (np.ones((1, 2)), 1.0, 3, "L1 or L2 norm, found order 3"),
-    (np.ones(2), 1.0, 2, r"must be a matrix \(peers, dimension\), found shape \(2,\)"),
-])
+@pytest.mark.parametrize(
+    ("values", "bound", "order", "message"),
+    [
+        (np.ones((1, 2)), 0.0, 2, "clip bound must be a positive number, found 0.0"),
+        (np.ones((1, 2)), -1.0, 2, "clip bound must be a positive number"),
+        (np.ones((1, 2)), np.nan, 2, "clip bound must be a positive number"),
+        (np.ones((1, 2)), 1.0, 3, "L1 or L2 norm, found order 3"),
+        (np.ones(2), 1.0, 2, r"must be a matrix \(peers, dimension\), found shape \(2,\)"),
+    ],
+)
 def test_bad_arguments_are_refused(values, bound, order, message):
     with pytest.raises(ConfigError, match=message):
         clip_rows(values, bound, order)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bruit.cli import app
+from bruit.commands.cli import app
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import grid, ring, star
 from bruit.planning.trust import exposed, plan_trust, read_trust
-from bruit.privacy.accountants.gaussian import epsilon_of
-from bruit.privacy.network.krylov import leverage, row_space
-from bruit.privacy.network.rows import linear_gaussian, sequence_rows
+from bruit.privacy.exact.krylov import leverage, row_space
+from bruit.privacy.exact.rows import linear_gaussian, sequence_rows
+from bruit.privacy.toolbox.gaussian import epsilon_of
 
 
 def clusters(n=9, inside=4.0, outside=0.5):
@@ -32,11 +32,14 @@ def test_the_row_space_gives_the_exact_loss(graph):
 
 
 def test_every_cap_holds_against_an_independent_computation():
-    # gossip:LG-1 with unequal noise: mu^2 = a_u^T (K D^2 K^T)^+ a_u, computed from the stacked rows of the powers.
+    # gossip:LG-1 with unequal noise: mu^2 = a_u^T (K D^2 K^T)^+ a_u, computed from the stacked rows
+    # of the powers.
     caps = clusters()
     found = plan_trust(caps)
     assert not exposed(found, caps).any()
-    rounds = min(found.steps, 6)  # few enough powers for the plain computation; more rounds only tell more
+    rounds = min(
+        found.steps, 6
+    )  # few enough powers for the plain computation; more rounds only tell more
     for v in range(9):
         rows = sequence_rows(lambda t: found.graph, 9, rounds, [v]).values
         energy = linear_gaussian(rows, rows * found.multipliers)
@@ -52,32 +55,53 @@ def test_trust_is_worth_something():
     equal = np.full((6, 6), 1.0)
     np.fill_diagonal(equal, np.nan)
     flat = plan_trust(equal)
-    assert flat.error == pytest.approx(flat.local_error, rel=1e-6)  # a neighbor hears the value: nothing to gain
+    assert flat.error == pytest.approx(
+        flat.local_error, rel=1e-6
+    )  # a neighbor hears the value: nothing to gain
 
 
 def test_csv_in_json_out(tmp_path):
     file = tmp_path / "trust.csv"
     rows = ["of,seen_by,epsilon"] + [f"{u},{v},4" for u in range(3) for v in range(3) if u != v]
     file.write_text("\n".join(rows) + "\n")
-    ran = CliRunner().invoke(app, ["plan", "--trust", str(file), "--epsilon", "0.5", "--peers", "6", "--json",
-                                   "--save", str(tmp_path / "out")])  # fmt: skip
+    ran = CliRunner().invoke(
+        app,
+        [
+            "plan",
+            "--trust",
+            str(file),
+            "--epsilon",
+            "0.5",
+            "--peers",
+            "6",
+            "--json",
+            "--save",
+            str(tmp_path / "out"),
+        ],
+    )
     assert ran.exit_code == 0, ran.output
     about = json.loads(ran.output)
     assert {"noise_multiplier", "status", "predicted", "alternatives", "edges"} <= set(about)
     assert len(about["noise_multipliers"]) == 6
     assert about["tightest"] <= 1 + 1e-9
     assert len(np.loadtxt(tmp_path / "out" / "edges.txt")) == len(about["edges"])
-    assert "every cap holds" in CliRunner().invoke(app, ["plan", "--trust", str(file), "--peers", "6"]).output
+    assert (
+        "every cap holds"
+        in CliRunner().invoke(app, ["plan", "--trust", str(file), "--peers", "6"]).output
+    )
 
 
-@pytest.mark.parametrize(("text", "error", "words"), [
-    ("a,b\n1,2\n", ConfigError, "lacks epsilon, of, seen_by"),
-    ("of,seen_by,epsilon\n1,1,2\n", PrivacyError, "line 2: peer 1 has no secrets from itself"),
-    ("of,seen_by,epsilon\n0,1,x\n", ConfigError, "line 2: of and seen_by are peers"),
-    ("of,seen_by,epsilon\n0,1,-1\n", PrivacyError, "epsilon is positive"),
-    ("of,seen_by,epsilon\n0,9,1\n", ConfigError, "there is no peer 9"),
-    ("", ConfigError, "needs the columns"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("a,b\n1,2\n", ConfigError, "lacks epsilon, of, seen_by"),
+        ("of,seen_by,epsilon\n1,1,2\n", PrivacyError, "line 2: peer 1 has no secrets from itself"),
+        ("of,seen_by,epsilon\n0,1,x\n", ConfigError, "line 2: of and seen_by are peers"),
+        ("of,seen_by,epsilon\n0,1,-1\n", PrivacyError, "epsilon is positive"),
+        ("of,seen_by,epsilon\n0,9,1\n", ConfigError, "there is no peer 9"),
+        ("", ConfigError, "needs the columns"),
+    ],
+)
 def test_bad_files_are_refused(tmp_path, text, error, words):
     file = tmp_path / "trust.csv"
     file.write_text(text)

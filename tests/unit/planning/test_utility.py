@@ -1,4 +1,5 @@
-"""Utility of private averaging before a run (gossip:MUF-4, MUF-6, MUF-7, MUF-9, MUF-X1, MUF-X2, MUF-X3, DP-8)."""
+"""Utility of private averaging before a run (gossip:MUF-4, MUF-6, MUF-7, MUF-9, MUF-X1, MUF-X2,
+MUF-X3, DP-8)."""
 
 import math
 
@@ -29,8 +30,10 @@ from bruit.planning.utility import (
 )
 
 
-@pytest.mark.parametrize(("graph", "square", "steps"), [(hypercube(11), 1.0, 19), (ring(16), 1.0, 13),
-                                                        (hypercube(4), 0.5, 5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("graph", "square", "steps"),
+    [(hypercube(11), 1.0, 19), (ring(16), 1.0, 13), (hypercube(4), 0.5, 5)],
+)
 def test_stopping_times(graph, square, steps):
     """gossip:MUF-4, spread 0.25."""
     assert accelerated_steps(spectral_gap(graph), graph.n, math.sqrt(square)) == steps
@@ -53,7 +56,9 @@ def test_bounds_are_above_the_exact_error():
     steps = accelerated_steps(gap, 16, 1.0)
     assert accelerated_error(gap, 16, 1.0, steps) <= 3 / 16
     two = np.stack([values, values], axis=1)
-    assert averaging_error(graph, two, 1.0, 3) == pytest.approx(2 * averaging_error(graph, values, 1.0, 3))
+    assert averaging_error(graph, two, 1.0, 3) == pytest.approx(
+        2 * averaging_error(graph, values, 1.0, 3)
+    )
 
 
 def test_randomized():
@@ -102,12 +107,16 @@ def test_the_table():
 def test_message_noise():
     """gossip:MUF-X1: ring(8), hypercube(11), and the taper on hypercube(4)."""
     assert renoised_extra_variance(ring(8), [0.1] * 4) == pytest.approx(0.00888888889, rel=1e-8)
-    assert renoised_extra_variance(hypercube(11), [0.1] * 19) == pytest.approx(0.0145138889, rel=1e-8)
+    assert renoised_extra_variance(hypercube(11), [0.1] * 19) == pytest.approx(
+        0.0145138889, rel=1e-8
+    )
     tau = taper(spectral_gap(hypercube(4)), 16, 0.2)
     np.testing.assert_allclose(tau, [0.2] * 4 + [0.2 * 0.6**j for j in range(1, 5)])
     assert renoised_variance(hypercube(4), tau) == pytest.approx(1.03473501, rel=1e-8)
     assert renoised_variance(hypercube(4), [0.0] * 4) == pytest.approx(1.0840064, rel=1e-7)
-    assert masked_extra_variance(ring(8), 4, 0.1, 0.2) == pytest.approx(0.04 + 0.00888888889, rel=1e-8)
+    assert masked_extra_variance(ring(8), 4, 0.1, 0.2) == pytest.approx(
+        0.04 + 0.00888888889, rel=1e-8
+    )
 
 
 def test_renoised_variance_is_the_covariance_of_the_protocol():
@@ -132,17 +141,23 @@ def test_butterfly_and_descent():
     assert descent_mixing(1.0, 1) == 1
     early, late = (descent_error_order(100, rounds, 1.0, 0.1, 1.0, 1.0) for rounds in (10, 200))
     assert late < early
-    assert descent_error_order(100, 10**4, 1.0, 0.1, 1.0, 1.0) == pytest.approx(1 / (100 * 0.1 * 10**4))
+    assert descent_error_order(100, 10**4, 1.0, 0.1, 1.0, 1.0) == pytest.approx(
+        1 / (100 * 0.1 * 10**4)
+    )
 
 
-@pytest.mark.parametrize(("make", "word"), [
-    (lambda: accelerated_steps(0.0, 10, 1.0), "never converges"),
-    (lambda: accelerated_steps(0.5, 10, 0.0), "sigma > 0"),
-    (lambda: accelerated_error(0.5, 0, 1.0, 3), "n >= 1"), (lambda: randomized_steps(2.0, 10, 1.0), r"in \(0, 1\]"),
-    (lambda: variance_at_mean_loss(0.0, 2, 1.0, 10, 3), "mean loss is positive"),
-    (lambda: butterfly_variance(0, 1.0), "n >= 1"),
-    (lambda: descent_error_order(10, 10, 0.1, 1.0, 1.0, 1.0), "smoothness >= strong convexity"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: accelerated_steps(0.0, 10, 1.0), "never converges"),
+        (lambda: accelerated_steps(0.5, 10, 0.0), "sigma > 0"),
+        (lambda: accelerated_error(0.5, 0, 1.0, 3), "n >= 1"),
+        (lambda: randomized_steps(2.0, 10, 1.0), r"in \(0, 1\]"),
+        (lambda: variance_at_mean_loss(0.0, 2, 1.0, 10, 3), "mean loss is positive"),
+        (lambda: butterfly_variance(0, 1.0), "n >= 1"),
+        (lambda: descent_error_order(10, 10, 0.1, 1.0, 1.0, 1.0), "smoothness >= strong convexity"),
+    ],
+)
 def test_refusals(make, word):
     with pytest.raises(ConfigError, match=word):
         make()

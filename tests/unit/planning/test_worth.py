@@ -1,4 +1,5 @@
-"""A plan that is useless says so; a wish that would be ignored is refused; what is planned can be saved and run."""
+"""A plan that is useless says so; a wish that would be ignored is refused; what is planned can be
+saved and run."""
 
 import json
 import math
@@ -7,22 +8,22 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bruit.build import build
-from bruit.cli import app
-from bruit.config import parse
+from bruit.commands.cli import app
 from bruit.errors import BruitError, ConfigError
 from bruit.graphs import complete, path, torus
 from bruit.planning.experiment_file import experiment_text
 from bruit.planning.plan import plan, protocols
 from bruit.planning.question import Question
 from bruit.planning.worth import error_of, without_data, worth
-from bruit.privacy.accountants.gaussian import epsilon_of
+from bruit.privacy.toolbox.gaussian import epsilon_of
+from bruit.runs.build import build
+from bruit.runs.file import parse
 
 TORUS = torus(3, 3)
 JOBS = {
     "mean": Question(9, 1.0, graph=TORUS),
     "learning": Question(9, 1.0, job="learning", graph=TORUS, contributions=3),
-}  # fmt: skip
+}
 
 
 def answered(name, question):
@@ -53,21 +54,28 @@ def test_the_steps_of_a_walk_are_its_hops():
     assert found.steps == 200
     assert found.messages == 2.0
     with pytest.raises(BruitError, match="more than 100 peers can use"):
-        plan(Question(100, 1.0, job="learning", graph=complete(100), contributions=4, steps=401), "walk")
+        plan(
+            Question(100, 1.0, job="learning", graph=complete(100), contributions=4, steps=401),
+            "walk",
+        )
 
 
 def test_caps_hold_when_gossip_learns():
     """Caps were left out of the plan of gossip SGD, which claimed them all the same."""
     caps = np.full((5, 5), np.nan)
     caps[4, 0] = 0.1
-    found = plan(Question(5, 1.0, job="learning", graph=path(5), contributions=2, caps=caps), "gossip").chosen
+    found = plan(
+        Question(5, 1.0, job="learning", graph=path(5), contributions=2, caps=caps), "gossip"
+    ).chosen
     assert epsilon_of(math.sqrt(2) / found.noise_multiplier, 1e-6) <= 0.1
 
 
 def test_a_protocol_that_brings_its_own_graph_says_so():
     found = plan(Question(16, 1.0, graph=torus(4, 4)), "butterfly").chosen
     assert "not on torus:4x4: it brings its own graph, butterfly:16" in found.notes
-    assert not any("own graph" in note for note in plan(Question(9, 1.0, graph=TORUS), "renoised").chosen.notes)
+    assert not any(
+        "own graph" in note for note in plan(Question(9, 1.0, graph=TORUS), "renoised").chosen.notes
+    )
 
 
 def test_useless_is_worse_than_an_answer_without_data():
@@ -97,24 +105,42 @@ def test_what_would_help_helps():
 def test_a_good_plan_says_nothing_of_the_kind():
     asked = Question(64, 1.0)
     assert worth(asked, protocols()["gopa"](asked)).sentence == ""
-    assert "useless" not in CliRunner().invoke(app, ["plan", "--graph", "star:9", "--epsilon", "4", "--quiet"]).output
+    assert (
+        "useless"
+        not in CliRunner()
+        .invoke(app, ["plan", "--graph", "star:9", "--epsilon", "4", "--quiet"])
+        .output
+    )
 
 
 def test_the_command_says_useless_and_what_would_help():
-    said = CliRunner().invoke(app, ["plan", "--peers", "16", "--epsilon", "0.1", "--algorithm", "local-dp", "--quiet"])
+    said = CliRunner().invoke(
+        app, ["plan", "--peers", "16", "--epsilon", "0.1", "--algorithm", "local-dp", "--quiet"]
+    )
     assert "  useless: an error of 9.08 is no better than an answer without any data" in said.output
     assert "  what would help: epsilon = 3.2 instead of 0.1" in said.output
 
 
 def test_a_graph_is_printed_as_it_is_named():
     """`complete:100:` was an emoji."""
-    said = CliRunner().invoke(app, ["plan", "--graph", "complete:100", "--algorithm", "walk", "--quiet"]).output
+    said = (
+        CliRunner()
+        .invoke(app, ["plan", "--graph", "complete:100", "--algorithm", "walk", "--quiet"])
+        .output
+    )
     assert said.startswith("walk on complete:100: noise multiplier")
     assert "note: before the walk, over all the ways it may go; after it" in said
 
 
-SAVED = [("gossip", "mean"), ("renoised", "mean"), ("butterfly", "mean"), ("ring", "mean"), ("gopa", "mean"),
-         ("butterfly", "learning"), ("fed-avg", "learning")]  # fmt: skip
+SAVED = [
+    ("gossip", "mean"),
+    ("renoised", "mean"),
+    ("butterfly", "mean"),
+    ("ring", "mean"),
+    ("gopa", "mean"),
+    ("butterfly", "learning"),
+    ("fed-avg", "learning"),
+]
 
 
 @pytest.mark.parametrize(("name", "job"), SAVED)
@@ -133,7 +159,9 @@ def test_a_saved_plan_runs_within_its_budget(name, job):
 def test_a_saved_plan_of_local_dp_holds_against_everybody(job):
     text = experiment_text(plan(JOBS[job], "local-dp"))
     run = build(parse(text), text).run()
-    assert float(run.epsilon(seen_by="everybody")) <= 1.0 + 1e-6  # a model of 31 numbers where one was planned
+    assert (
+        float(run.epsilon(seen_by="everybody")) <= 1.0 + 1e-6
+    )  # a model of 31 numbers where one was planned
 
 
 def test_a_saved_plan_of_more_peers_than_the_example_has_rows_can_be_built():
@@ -148,8 +176,19 @@ def test_a_saved_plan_of_more_peers_than_the_example_has_rows_can_be_built():
 def test_plan_save_run(tmp_path, monkeypatch):
     """As a user does it: plan a walk, save it, run it, and ask the run for both numbers."""
     monkeypatch.chdir(tmp_path)
-    words = ["plan", "--graph", "complete:30", "--algorithm", "walk", "--contributions", "2", "--dim", "7", "--save",
-             "walk.toml"]  # fmt: skip
+    words = [
+        "plan",
+        "--graph",
+        "complete:30",
+        "--algorithm",
+        "walk",
+        "--contributions",
+        "2",
+        "--dim",
+        "7",
+        "--save",
+        "walk.toml",
+    ]
     call = CliRunner().invoke
     said = call(app, [*words, "--quiet"])
     assert said.exit_code == 0
@@ -170,13 +209,19 @@ def test_plan_save_run(tmp_path, monkeypatch):
     assert after["worst"]["epsilon"] != pytest.approx(before["epsilon"], rel=0.01)
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    (["--peers", "8", "--algorithm", "central", "--save", "x.toml"], "no experiment file runs central"),
-    (["--peers", "8", "--algorithm", "gopa", "--steps", "4"], "leave --steps out"),
-    (["--peers", "8", "--algorithm", "ring", "--cooldown", "4"], "leave --cooldown out"),
-    (["--peers", "8", "--force"], "--force is about the file of --save"),
-    (["--trust", "x.csv", "--steps", "4", "--dim", "2"], "leave out --steps, --dim"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["--peers", "8", "--algorithm", "central", "--save", "x.toml"],
+            "no experiment file runs central",
+        ),
+        (["--peers", "8", "--algorithm", "gopa", "--steps", "4"], "leave --steps out"),
+        (["--peers", "8", "--algorithm", "ring", "--cooldown", "4"], "leave --cooldown out"),
+        (["--peers", "8", "--force"], "--force is about the file of --save"),
+        (["--trust", "x.csv", "--steps", "4", "--dim", "2"], "leave out --steps, --dim"),
+    ],
+)
 def test_the_command_refuses_what_it_would_ignore(options, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = CliRunner().invoke(app, ["plan", *options])

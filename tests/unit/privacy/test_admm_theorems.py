@@ -1,4 +1,5 @@
-"""Private ADMM: worked numbers, and exact audits of linear-quadratic runs by the linear Gaussian oracle."""
+"""Private ADMM: worked numbers, and exact audits of linear-quadratic runs by the linear Gaussian
+oracle."""
 
 import math
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from bruit.errors import PrivacyError
-from bruit.privacy.network.admm import (
+from bruit.privacy.ahead.admm import (
     AdmmNoise,
     consensus_guarantee,
     consensus_multiplier,
@@ -20,26 +21,30 @@ from bruit.privacy.network.admm import (
     models_loss,
     transcript_guarantee,
 )
-from bruit.privacy.network.published_admm import (
+from bruit.privacy.exact.rows import linear_gaussian
+from papers.printed.admm import (
     corrected_token,
     published_central,
     published_centralized,
     published_token,
 )
-from bruit.privacy.network.rows import linear_gaussian
 
 
 class Audit:
-    """p = 1, r = 0, f_i = h_i x^2 / 2 + g_i x, L = 1, sigma = 1; g_0 moves by 2. Coordinates: (shift, noises)."""
+    """p = 1, r = 0, f_i = h_i x^2 / 2 + g_i x, L = 1, sigma = 1; g_0 moves by 2. Coordinates:
+    (shift, noises)."""
 
-    def __init__(self, n: int, relaxation: float, gamma: float, h: list[float], noises: int) -> None:
+    def __init__(
+        self, n: int, relaxation: float, gamma: float, h: list[float], noises: int
+    ) -> None:
         self.n, self.relaxation, self.gamma, self.h = n, relaxation, gamma, np.array(h)
         self.duals = np.zeros((n, 1 + noises))
         self.mean = np.zeros(1 + noises)
         self.used = 0
 
     def step(self, i: int, z: np.ndarray) -> np.ndarray:
-        """du = 2 lambda (x - z + eta / 2), x = prox(2 z - u_i) = (2 z - u_i - gamma g_i) / (1 + gamma h_i)."""
+        """du = 2 lambda (x - z + eta / 2), x = prox(2 z - u_i) = (2 z - u_i - gamma g_i) / (1 +
+        gamma h_i)."""
         x = 2 * z - self.duals[i]
         if i == 0:
             x[0] -= self.gamma * 2.0
@@ -89,14 +94,20 @@ def test_centralized_audit(n, rounds, relaxation, gamma, h, joint, last):
     for alpha in (1.0, 2.0):
         exact = alpha * joint / 2
         assert models_guarantee(noise, n, rounds).profile.divergence(alpha) >= exact
-        assert published_centralized(noise, n, rounds).loss * alpha / (2 * noise.noise_multiplier**2) < exact
+        assert (
+            published_centralized(noise, n, rounds).loss * alpha / (2 * noise.noise_multiplier**2)
+            < exact
+        )
 
 
 def test_second_row_of_the_audit():
-    """walk:ADMM-5, alpha = sigma = 1: exact 1.508220, V3 gives 10 (the transcript bound), the print 0.4."""
+    """walk:ADMM-5, alpha = sigma = 1: exact 1.508220, V3 gives 10 (the transcript bound), the print
+    0.4."""
     noise = AdmmNoise(1.0, 0.5, 1.0, 0.5)
     assert models_guarantee(noise, 5, 5).profile.divergence(1.0) == pytest.approx(10.0)
-    assert published_centralized(noise, 5, 5).loss / (2 * noise.noise_multiplier**2) == pytest.approx(0.4)
+    assert published_centralized(noise, 5, 5).loss / (
+        2 * noise.noise_multiplier**2
+    ) == pytest.approx(0.4)
     assert centralized(5, 5, 0.5, 0.5, 0.5)[0] / 2 == pytest.approx(1.508220, abs=1e-6)
 
 
@@ -121,9 +132,15 @@ def test_colluding_participants():
 def test_centralized_table(n, rounds, alpha, gamma, sigma, relaxation, printed, transcript, v3, v4):
     """walk:ADMM-5."""
     noise = AdmmNoise(1.0, gamma, sigma, relaxation)
-    assert published_centralized(noise, n, rounds).profile.divergence(alpha) == pytest.approx(printed)
-    assert transcript_guarantee(noise, rounds).profile.divergence(alpha) == pytest.approx(transcript)
-    assert models_guarantee(noise, n, rounds).profile.divergence(alpha) == pytest.approx(v3, rel=1e-9)
+    assert published_centralized(noise, n, rounds).profile.divergence(alpha) == pytest.approx(
+        printed
+    )
+    assert transcript_guarantee(noise, rounds).profile.divergence(alpha) == pytest.approx(
+        transcript
+    )
+    assert models_guarantee(noise, n, rounds).profile.divergence(alpha) == pytest.approx(
+        v3, rel=1e-9
+    )
     about = consensus_guarantee(n, rounds, 1.0, gamma, sigma, relaxation)
     assert about.profile.divergence(alpha) == pytest.approx(v4)
     assert about.profile.mu == pytest.approx(2 * gamma * math.sqrt(rounds) / (n * sigma))
@@ -135,23 +152,34 @@ def test_one_round_refutes_theorem_8_7():
         noise = AdmmNoise(1.0, 0.5, 1.0, 0.5)
         exact = centralized(n, 1, 0.5, 0.5, 0.0)[0]
         assert exact / 2 == pytest.approx(8 * 0.25 / n)
-        assert exact == pytest.approx(n * published_centralized(noise, n, 1).loss / noise.noise_multiplier**2)
+        assert exact == pytest.approx(
+            n * published_centralized(noise, n, 1).loss / noise.noise_multiplier**2
+        )
         assert exact == pytest.approx(2 * models_estimate(noise, n, 1).profile.divergence(1.0))
 
 
 def test_above_one_half():
-    """walk:ADMM-5: V3 and V4 grow with delta_max = 2 lambda gamma L / (1 - lambda), and end at 1."""
+    """walk:ADMM-5: V3 and V4 grow with delta_max = 2 lambda gamma L / (1 - lambda), and end at
+    1."""
     for relaxation in (0.6, 0.9):
         delta_max = 2 * relaxation * 0.5 / (1 - relaxation)
-        expected = 20 * (2 * delta_max + 4 * 0.5) ** 2 / (2 * 999)  # at alpha = sigma = L = 1, gamma = 0.5
-        found = models_guarantee(AdmmNoise(1.0, 0.5, 1.0, relaxation), 1000, 20).profile.divergence(1.0)
+        expected = (
+            20 * (2 * delta_max + 4 * 0.5) ** 2 / (2 * 999)
+        )  # at alpha = sigma = L = 1, gamma = 0.5
+        found = models_guarantee(AdmmNoise(1.0, 0.5, 1.0, relaxation), 1000, 20).profile.divergence(
+            1.0
+        )
         assert found == pytest.approx(expected)
-        assert consensus_multiplier(1000, 1.0, 0.5, 1.0, relaxation) == pytest.approx(1000 / delta_max)
+        assert consensus_multiplier(1000, 1.0, 0.5, 1.0, relaxation) == pytest.approx(
+            1000 / delta_max
+        )
     assert models_loss(1000, 20, 1.0) == 20.0
     assert models_loss(1000, 20, 0.5) == pytest.approx(models_loss(1000, 20, 0.5 + 1e-12))
 
 
-def federated(n: int, rounds: list[set[int]], relaxation: float, gamma: float, h: list[float]) -> tuple[float, float]:
+def federated(
+    n: int, rounds: list[set[int]], relaxation: float, gamma: float, h: list[float]
+) -> tuple[float, float]:
     run = Audit(n, relaxation, gamma, h, sum(map(len, rounds)))
     models = []
     for chosen in rounds:
@@ -181,13 +209,16 @@ def test_federated_table():
 
 
 def test_one_round_refutes_theorem_8_9():
-    """walk:ADMM-6: its value, 16 alpha L^2 gamma^2 / (sigma^2 n^2), against the exact loss of a full round."""
+    """walk:ADMM-6: its value, 16 alpha L^2 gamma^2 / (sigma^2 n^2), against the exact loss of a
+    full round."""
     n, gamma = 10, 0.5
     printed = 2 * 16 * gamma**2 / n**2  # X: twice the divergence at alpha = sigma = 1
     assert federated(n, [set(range(n))], 0.5, gamma, [0.0] * n)[0] == pytest.approx(n / 2 * printed)
 
 
-def decentralized(n: int, walk: list[int], relaxation: float, gamma: float, h: list[float]) -> float:
+def decentralized(
+    n: int, walk: list[int], relaxation: float, gamma: float, h: list[float]
+) -> float:
     """User 0 in the view of user 1, who knows the walk and its own noise."""
     run = Audit(n, relaxation, gamma, h, len(walk))
     seen = []
@@ -206,7 +237,9 @@ def test_decentralized_audit(n, walk, relaxation, expected):
     """walk:ADMM-7; the local bound is 8 in both."""
     found = decentralized(n, walk, relaxation, 0.5, [0.0] + [0.3] * (n - 1))
     assert found == pytest.approx(expected, rel=1e-8)
-    local = 2 * decentralized_guarantee(AdmmNoise(1.0, 0.5, 1.0, relaxation), 2).profile.divergence(1.0)
+    local = 2 * decentralized_guarantee(AdmmNoise(1.0, 0.5, 1.0, relaxation), 2).profile.divergence(
+        1.0
+    )
     assert local == pytest.approx(8.0)
     assert found <= local
 
@@ -215,37 +248,56 @@ def test_decentralized_table():
     """walk:ADMM-7: (n, K_i, alpha, L, gamma, sigma) = (1000, 10, 2, 1, .5, 4)."""
     noise = AdmmNoise(1.0, 0.5, 4.0)
     assert decentralized_guarantee(noise, 10).profile.divergence(2.0) == pytest.approx(2.5)
-    assert published_token(noise, 1000, 10).profile.divergence(2.0) == pytest.approx(1.726938820e-2, rel=1e-9)
-    assert corrected_token(noise, 1000, 10).profile.divergence(2.0) == pytest.approx(3.453877639e-2, rel=1e-9)
-    one, two = (decentralized_estimate(noise, 1000, 10, hops).profile.divergence(2.0) for hops in (1.0, 2.0))
+    assert published_token(noise, 1000, 10).profile.divergence(2.0) == pytest.approx(
+        1.726938820e-2, rel=1e-9
+    )
+    assert corrected_token(noise, 1000, 10).profile.divergence(2.0) == pytest.approx(
+        3.453877639e-2, rel=1e-9
+    )
+    one, two = (
+        decentralized_estimate(noise, 1000, 10, hops).profile.divergence(2.0) for hops in (1.0, 2.0)
+    )
     assert one == pytest.approx(1.781601803e-2, rel=1e-9)
     assert two == pytest.approx(3.217086653e-2, rel=1e-9)
 
 
 def test_proven_accountants_are_above_random_audits():
-    """walk:ADE-3: linear-quadratic instances; the print is violated by every one-round central instance."""
+    """walk:ADE-3: linear-quadratic instances; the print is violated by every one-round central
+    instance."""
     rng = np.random.default_rng(0)
     for _ in range(60):
         n, rounds = int(rng.integers(3, 9)), int(rng.integers(1, 7))
-        relaxation, gamma, h = float(rng.uniform(0.05, 0.5)), float(rng.uniform(0.1, 2.0)), float(rng.uniform(0, 1))
+        relaxation, gamma, h = (
+            float(rng.uniform(0.05, 0.5)),
+            float(rng.uniform(0.1, 2.0)),
+            float(rng.uniform(0, 1)),
+        )
         noise = AdmmNoise(1.0, gamma, 1.0, relaxation)
         exact = centralized(n, rounds, relaxation, gamma, h)[0]
         assert exact <= 2 * models_guarantee(noise, n, rounds).profile.divergence(1.0) * (1 + 1e-9)
         one = centralized(n, 1, relaxation, gamma, h)[0]
         assert one > published_centralized(noise, n, 1).loss / noise.noise_multiplier**2
-        sets = [set(rng.choice(n, int(rng.integers(1, n + 1)), replace=False).tolist()) for _ in range(rounds)]
+        sets = [
+            set(rng.choice(n, int(rng.integers(1, n + 1)), replace=False).tolist())
+            for _ in range(rounds)
+        ]
         mine = sum(0 in chosen for chosen in sets)
         if mine:
             found = federated(n, sets, relaxation, gamma, [0.0] + [h] * (n - 1))[0]
-            assert found <= 2 * federated_guarantee(noise, mine).profile.divergence(1.0) * (1 + 1e-9)
+            assert found <= 2 * federated_guarantee(noise, mine).profile.divergence(1.0) * (
+                1 + 1e-9
+            )
         walk = [*rng.integers(0, n, 12).tolist(), 1]
         if 0 in walk:
             found = decentralized(n, walk, relaxation, gamma, [0.0] + [h] * (n - 1))
-            assert found <= 2 * decentralized_guarantee(noise, walk.count(0)).profile.divergence(1.0) * (1 + 1e-9)
+            assert found <= 2 * decentralized_guarantee(noise, walk.count(0)).profile.divergence(
+                1.0
+            ) * (1 + 1e-9)
 
 
 def test_consensus_noise_audit():
-    """walk:ADMM-5, V4: the exact joint loss of all noisy models, by the linear oracle, any participation."""
+    """walk:ADMM-5, V4: the exact joint loss of all noisy models, by the linear oracle, any
+    participation."""
     rng = np.random.default_rng(1)
     for _ in range(30):
         n, rounds = int(rng.integers(2, 8)), int(rng.integers(1, 7))
@@ -261,16 +313,25 @@ def test_consensus_noise_audit():
                 x[0] -= 2 * gamma * (i == 0)
                 duals[i] = duals[i] + 2 * relaxation * (x / (1 + gamma * h[i]) - z)
         exact = loss(models)
-        bound = consensus_guarantee(n, rounds, 1.0, gamma, 1.0, relaxation)  # the first model does not depend on data
+        bound = consensus_guarantee(
+            n, rounds, 1.0, gamma, 1.0, relaxation
+        )  # the first model does not depend on data
         assert exact <= 2 * bound.profile.divergence(1.0) * (1 + 1e-9)
 
 
 def test_statuses():
     noise = AdmmNoise(1.0, 0.5, 20.0)
-    estimates = (models_estimate(noise, 10, 3), federated_estimate(noise, 100, 5, 3),
-                 decentralized_estimate(noise, 50, 3))  # fmt: skip
+    estimates = (
+        models_estimate(noise, 10, 3),
+        federated_estimate(noise, 100, 5, 3),
+        decentralized_estimate(noise, 50, 3),
+    )
     assert {about.status for about in estimates} == {"heuristic"}
-    printed = (published_centralized(noise, 10, 3), published_central(noise, 100, 5, 3), published_token(noise, 50, 3))
+    printed = (
+        published_centralized(noise, 10, 3),
+        published_central(noise, 100, 5, 3),
+        published_token(noise, 50, 3),
+    )
     assert {about.status for about in printed} == {"published"}
     assert all(about.notes for about in printed + estimates)
     assert "refuted" in printed[0].epsilon(1e-6).why()

@@ -1,4 +1,5 @@
-"""Binomial noise is accounted exactly: against exact fractions, brute force over views, and Gaussian limits."""
+"""Binomial noise is accounted exactly: against exact fractions, brute force over views, and
+Gaussian limits."""
 
 import math
 from fractions import Fraction
@@ -10,26 +11,34 @@ from scipy.stats import norm
 
 from bruit.errors import PrivacyError
 from bruit.graphs import complete, from_edges, path, star
-from bruit.privacy.accountants.binomial import binomial_delta, log_law, losses
-from bruit.privacy.binomial_profile import BinomialProfile
-from bruit.privacy.composition import compose
-from bruit.privacy.network.gopa_binomial import (
+from bruit.privacy.ahead.gopa_binomial import (
     calibrated_coins,
     gopa_binomial_guarantee,
     least_coins,
     worst_binomial_epsilon,
 )
+from bruit.privacy.binomial_profile import BinomialProfile
+from bruit.privacy.composition import compose
 from bruit.privacy.profile import GaussianProfile
+from bruit.privacy.toolbox.binomial import binomial_delta, log_law, losses
 
 
 def exact_delta(epsilon, trials, shift):
-    """sum of max(0, P - e^epsilon Q) in fractions; e^epsilon is a fraction of 60 digits' worth of float."""
+    """sum of max(0, P - e^epsilon Q) in fractions; e^epsilon is a fraction of 60 digits' worth of
+    float."""
     grow = Fraction(math.exp(epsilon))
     law = [Fraction(math.comb(trials, s), 2**trials) for s in range(trials + 1)]
-    return float(sum(max(Fraction(0), p - grow * (law[s - shift] if s >= shift else 0)) for s, p in enumerate(law)))
+    return float(
+        sum(
+            max(Fraction(0), p - grow * (law[s - shift] if s >= shift else 0))
+            for s, p in enumerate(law)
+        )
+    )
 
 
-@pytest.mark.parametrize(("trials", "shift"), [(1, 1), (2, 1), (7, 3), (20, 20), (20, 25), (100, 4), (601, 9)])
+@pytest.mark.parametrize(
+    ("trials", "shift"), [(1, 1), (2, 1), (7, 3), (20, 20), (20, 25), (100, 4), (601, 9)]
+)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.5, 4.0])
 def test_delta_against_fractions(trials, shift, epsilon):
     wanted, found = exact_delta(epsilon, trials, shift), binomial_delta(epsilon, trials, shift)
@@ -47,8 +56,12 @@ def test_both_directions_are_equal():
     law = np.array([math.comb(30, s) for s in range(31)]) / 2.0**30
     p, q = np.concatenate((law, np.zeros(4))), np.concatenate((np.zeros(4), law))
     for epsilon in (0.1, 1.0):
-        one, other = (float(np.maximum(0, a - math.exp(epsilon) * b).sum()) for a, b in ((p, q), (q, p)))
-        assert one == pytest.approx(other) == pytest.approx(binomial_delta(epsilon, 30, 4), rel=1e-8)
+        one, other = (
+            float(np.maximum(0, a - math.exp(epsilon) * b).sum()) for a, b in ((p, q), (q, p))
+        )
+        assert (
+            one == pytest.approx(other) == pytest.approx(binomial_delta(epsilon, 30, 4), rel=1e-8)
+        )
 
 
 def test_less_shift_and_more_coins_tell_less():
@@ -60,14 +73,22 @@ def test_less_shift_and_more_coins_tell_less():
 
 
 def test_a_gaussian_pair_beside_it():
-    """The product of both pairs, by summing the exact Gaussian formula over all outcomes; mu = 0 is the limit."""
+    """The product of both pairs, by summing the exact Gaussian formula over all outcomes; mu = 0 is
+    the limit."""
     trials, shift, mu, epsilon = 40, 3, 0.4, 0.8
     total = 0.0
     for s in range(trials + 1):
         p = math.comb(trials, s) / 2**trials
-        left = epsilon - math.log(p / (math.comb(trials, s - shift) / 2**trials)) if s >= shift else -math.inf
-        total += p * (1.0 if left == -math.inf else
-                      norm.cdf(mu / 2 - left / mu) - math.exp(left) * norm.cdf(-mu / 2 - left / mu))  # fmt: skip
+        left = (
+            epsilon - math.log(p / (math.comb(trials, s - shift) / 2**trials))
+            if s >= shift
+            else -math.inf
+        )
+        total += p * (
+            1.0
+            if left == -math.inf
+            else norm.cdf(mu / 2 - left / mu) - math.exp(left) * norm.cdf(-mu / 2 - left / mu)
+        )
     assert binomial_delta(epsilon, trials, shift, mu) == pytest.approx(total, rel=1e-7)
     alone = binomial_delta(epsilon, trials, shift)
     assert binomial_delta(epsilon, trials, shift, 1e-9) == pytest.approx(alone, rel=1e-6)
@@ -88,6 +109,7 @@ def test_the_law_sums_to_one_and_matches_combinations():
     assert losses(4, 0)[0].tolist() == [0.0] * 5
 
 
+@pytest.mark.slow
 def test_several_numbers_compose():
     """Two numbers, by brute force over pairs of outcomes: an upper bound, and close."""
     law = np.array([math.comb(60, s) for s in range(61)]) / 2.0**60
@@ -100,18 +122,26 @@ def test_several_numbers_compose():
 
 
 def view_delta(graph_edges, n, m, pair_sigma, shift, v, epsilon):
-    """Exact delta of all masked values when X_v moves by `shift`: coins and rounded pair noise enumerated."""
+    """Exact delta of all masked values when X_v moves by `shift`: coins and rounded pair noise
+    enumerated."""
     reach = math.ceil(7 * pair_sigma) + 1
     values = np.arange(-reach, reach + 1)
     chances = norm.cdf((values + 0.5) / pair_sigma) - norm.cdf((values - 0.5) / pair_sigma)
     law = {(0,) * n: 1.0}
     for u, w in graph_edges:
-        law = _spread(law, [(_moved(n, u, int(x), w, -int(x)), c) for x, c in zip(values, chances, strict=True)])
+        law = _spread(
+            law,
+            [(_moved(n, u, int(x), w, -int(x)), c) for x, c in zip(values, chances, strict=True)],
+        )
     for u in range(n):
         law = _spread(law, [(_moved(n, u, k), math.comb(m, k) / 2**m) for k in range(m + 1)])
     step = _moved(n, v, shift)
-    moved = {tuple(a + b for a, b in zip(key, step, strict=True)): chance for key, chance in law.items()}
-    return sum(max(0.0, chance - math.exp(epsilon) * law.get(key, 0.0)) for key, chance in moved.items())
+    moved = {
+        tuple(a + b for a, b in zip(key, step, strict=True)): chance for key, chance in law.items()
+    }
+    return sum(
+        max(0.0, chance - math.exp(epsilon) * law.get(key, 0.0)) for key, chance in moved.items()
+    )
 
 
 def _moved(n, *pairs):
@@ -129,12 +159,20 @@ def _spread(law, moves):
     return found
 
 
-@pytest.mark.parametrize(("edges", "n", "m", "pair_sigma", "of"), [
-    ([(0, 1)], 2, 6, 4.0, 0), ([(0, 1)], 2, 4, 1.5, 1), ([(0, 1), (1, 2)], 3, 2, 1.2, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("edges", "n", "m", "pair_sigma", "of"),
+    [
+        ([(0, 1)], 2, 6, 4.0, 0),
+        ([(0, 1)], 2, 4, 1.5, 1),
+        ([(0, 1), (1, 2)], 3, 2, 1.2, 0),
+    ],
+)
 def test_the_theorem_bounds_the_exact_view(edges, n, m, pair_sigma, of):
-    """perso:GOPA-3 with coins: the whole view of an outsider, enumerated, against the bound; both ways of moving."""
-    graph = from_edges(n + 1, edges)  # the last peer is the observer, with nobody to exchange noise with
+    """perso:GOPA-3 with coins: the whole view of an outsider, enumerated, against the bound; both
+    ways of moving."""
+    graph = from_edges(
+        n + 1, edges
+    )  # the last peer is the observer, with nobody to exchange noise with
     told = gopa_binomial_guarantee(graph, 1, m, pair_sigma, of, n)
     for epsilon in (0.2, 1.0):
         exact = max(view_delta(edges, n, m, pair_sigma, sign, of, epsilon) for sign in (1, -1))
@@ -143,7 +181,9 @@ def test_the_theorem_bounds_the_exact_view(edges, n, m, pair_sigma, of):
 
 
 def test_who_hides_whom():
-    """The honest component counts, and the distances in it; observers and dropped peers hide nobody."""
+    """The honest component counts, and the distances in it; observers and dropped peers hide
+    nobody."""
+
     def about(graph, of, seen_by, **more):
         profile = gopa_binomial_guarantee(graph, 2, 10, 100.0, of, seen_by, **more).profile
         assert 0 < profile.rounding < 1e-22
@@ -156,8 +196,12 @@ def test_who_hides_whom():
     assert about(star(6), 1, 0) == BinomialProfile(10, 2, 1, 0.0)
     assert "only its own coins" in gopa_binomial_guarantee(star(6), 2, 10, 100.0, 1, 0).notes[1]
     worst = worst_binomial_epsilon(path(6), 2, 10, 100.0, range(6))
-    assert worst >= max(float(gopa_binomial_guarantee(path(6), 2, 10, 100.0, of, seen).epsilon(1e-6))
-                        for of in range(6) for seen in range(6) if of != seen)  # fmt: skip
+    assert worst >= max(
+        float(gopa_binomial_guarantee(path(6), 2, 10, 100.0, of, seen).epsilon(1e-6))
+        for of in range(6)
+        for seen in range(6)
+        if of != seen
+    )
 
 
 def test_coins_are_calibrated():
@@ -192,7 +236,9 @@ def test_what_is_refused():
 def test_composition_with_other_kinds_is_basic():
     coins, gauss = BinomialProfile(400, 2), GaussianProfile(0.3)
     both = compose([coins, gauss, GaussianProfile(0.4)])
-    assert both.epsilon(1e-6) == pytest.approx(coins.epsilon(5e-7) + GaussianProfile(0.5).epsilon(5e-7))
+    assert both.epsilon(1e-6) == pytest.approx(
+        coins.epsilon(5e-7) + GaussianProfile(0.5).epsilon(5e-7)
+    )
     assert both.delta(both.epsilon(1e-6)) == pytest.approx(1e-6, rel=1e-4)
     assert both.delta(both.epsilon(1e-6)) >= 1e-6 * (1 - 1e-12)
     assert both.divergence(2.0) == math.inf

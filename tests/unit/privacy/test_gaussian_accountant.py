@@ -1,4 +1,5 @@
-"""Accounting against the worked numbers of gossip:DP-1, DP-2, DP-4, DP-5 and walk:F-1, mpmath, dp_accounting."""
+"""Accounting against the worked numbers of gossip:DP-1, DP-2, DP-4, DP-5 and walk:F-1, mpmath,
+dp_accounting."""
 
 import math
 import time
@@ -11,9 +12,6 @@ from dp_accounting.rdp import RdpAccountant
 from mpmath import exp, mp, mpf, ncdf
 
 from bruit.errors import ConfigError, PrivacyError
-from bruit.privacy.accountants.gaussian import delta_of, epsilon_of, epsilons, mu_of, rdp_to_epsilon, zcdp_to_epsilon
-from bruit.privacy.accountants.pld import compose_epsilon
-from bruit.privacy.accountants.pure import advanced, basic, compose
 from bruit.privacy.calibrate import ROOM, least
 from bruit.privacy.events import (
     Composed,
@@ -25,6 +23,16 @@ from bruit.privacy.events import (
     Mask,
     SelfComposed,
 )
+from bruit.privacy.toolbox.gaussian import (
+    delta_of,
+    epsilon_of,
+    epsilons,
+    mu_of,
+    rdp_to_epsilon,
+    zcdp_to_epsilon,
+)
+from bruit.privacy.toolbox.pld import compose_epsilon
+from bruit.privacy.toolbox.pure import advanced, basic, compose
 
 
 def true_delta(epsilon, mu):
@@ -48,7 +56,8 @@ def test_worked_epsilons():
 
 
 def test_worked_calibration():
-    """gossip:DP-4: the classical sigma for epsilon 0.5, delta 1e-5, its true delta, and the least sigma."""
+    """gossip:DP-4: the classical sigma for epsilon 0.5, delta 1e-5, its true delta, and the least
+    sigma."""
     classical = math.sqrt(2 * math.log(1.25 / 1e-5)) / 0.5
     assert classical == pytest.approx(9.68961053, abs=5e-9)
     assert delta_of(0.5, 1 / classical) == pytest.approx(1.60785399e-08, rel=5e-9)
@@ -64,9 +73,13 @@ def test_worked_renyi_conversions():
     assert rdp_to_epsilon(64, 0.02, 1e-6, tight=False) == pytest.approx(0.239293818, abs=5e-10)
     assert rdp_to_epsilon(64, 0.02, 1e-6) == pytest.approx(0.157531444, abs=5e-10)
     assert zcdp_to_epsilon(0.01, 1e-6, tight=False) == pytest.approx(0.753384438, abs=5e-10)
-    assert rdp_to_epsilon(38.169221888, 0.38169221888, 1e-6, tight=False) == pytest.approx(0.753384438, abs=5e-10)
+    assert rdp_to_epsilon(38.169221888, 0.38169221888, 1e-6, tight=False) == pytest.approx(
+        0.753384438, abs=5e-10
+    )
     assert zcdp_to_epsilon(1 / 32, 1e-5, tight=False) == pytest.approx(1.23088148, abs=5e-9)
-    assert rdp_to_epsilon(20.1941036, 20.1941036 / 32, 1e-5, tight=False) == pytest.approx(1.23088148, abs=5e-9)
+    assert rdp_to_epsilon(20.1941036, 20.1941036 / 32, 1e-5, tight=False) == pytest.approx(
+        1.23088148, abs=5e-9
+    )
     assert rdp_to_epsilon(2, 0.0, 0.9) == 0.0
 
 
@@ -100,7 +113,9 @@ def test_epsilon_is_the_smallest_that_holds(mu, delta):
         assert true_delta(epsilon * (1 - 1e-7), mu) > delta
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-6), (1e-3, 1e-6), (1.0, 1e-10), (40.0, 1e-5), (1e4, 0.2)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.0, 1e-6), (1e-3, 1e-6), (1.0, 1e-10), (40.0, 1e-5), (1e4, 0.2)]
+)
 def test_mu_is_the_exact_inverse(epsilon, delta):
     mu = mu_of(epsilon, delta)
     assert true_delta(epsilon, mu) <= delta
@@ -142,7 +157,9 @@ def test_gaussian_composition_is_exact_and_agrees_with_dp_accounting():
     events = [(GaussianEvent(4.0), 3), (SelfComposed(GaussianEvent(2.0), 2), 2)]
     mu = math.sqrt(3 / 16 + 4 / 4)
     assert compose_epsilon(events, 1e-6) == epsilon_of(mu, 1e-6)
-    accountant = PLDAccountant().compose(Composed(tuple(SelfComposed(e, k) for e, k in events)).to_dp_accounting())
+    accountant = PLDAccountant().compose(
+        Composed(tuple(SelfComposed(e, k) for e, k in events)).to_dp_accounting()
+    )
     second = accountant.get_epsilon(1e-6)
     assert compose_epsilon(events, 1e-6) <= second <= compose_epsilon(events, 1e-6) + 1e-3
 
@@ -154,7 +171,9 @@ def test_laplace_composition():
     assert many == pytest.approx(second, abs=1e-3)
     assert many < 10.0  # basic composition
     # One Laplace release has delta(epsilon) = 1 - exp((epsilon - 1 / z) / 2), in closed form.
-    assert compose_epsilon([(LaplaceEvent(1.0), 1)], 0.1) == pytest.approx(1 + 2 * math.log(0.9), abs=2e-4)
+    assert compose_epsilon([(LaplaceEvent(1.0), 1)], 0.1) == pytest.approx(
+        1 + 2 * math.log(0.9), abs=2e-4
+    )
 
 
 def test_mixed_composition_lies_between_its_bounds():
@@ -163,12 +182,15 @@ def test_mixed_composition_lies_between_its_bounds():
     assert max(compose_epsilon(events[:1], 1e-6), compose_epsilon(events[1:], 1e-6)) < mixed
     assert mixed < 2.0 + compose_epsilon(events[1:], 1e-6) + 1e-9
     accountant = RdpAccountant()
-    accountant.compose(events[0][0].to_dp_accounting(), 10).compose(events[1][0].to_dp_accounting(), 4)
+    accountant.compose(events[0][0].to_dp_accounting(), 10).compose(
+        events[1][0].to_dp_accounting(), 4
+    )
     assert mixed < accountant.get_epsilon(1e-6)
 
 
 def test_discrete_gaussian_composition():
-    """zCDP adds and is converted by gossip:DP-2; dp_accounting, on a grid of orders, cannot do better."""
+    """zCDP adds and is converted by gossip:DP-2; dp_accounting, on a grid of orders, cannot do
+    better."""
     events = [(DiscreteGaussianEvent(4.0), 5), (GaussianEvent(3.0), 2)]
     rho = 5 / 32 + 2 / 18
     ours = compose_epsilon(events, 1e-6)
@@ -176,7 +198,11 @@ def test_discrete_gaussian_composition():
     second = RdpAccountant().compose(dp_accounting.ZCDpEvent(rho)).get_epsilon(1e-6)
     assert second * 0.99 < ours <= second
     with_laplace = compose_epsilon([*events, (LaplaceEvent(8.0), 3)], 1e-6)
-    accountant = RdpAccountant().compose(dp_accounting.ZCDpEvent(rho)).compose(dp_accounting.LaplaceDpEvent(8.0), 3)
+    accountant = (
+        RdpAccountant()
+        .compose(dp_accounting.ZCDpEvent(rho))
+        .compose(dp_accounting.LaplaceDpEvent(8.0), 3)
+    )
     assert with_laplace == pytest.approx(accountant.get_epsilon(1e-6), rel=0.01)
     assert with_laplace <= accountant.get_epsilon(1e-6)
 
@@ -184,9 +210,15 @@ def test_discrete_gaussian_composition():
 @pytest.mark.parametrize("a", [0.1, 0.7, 2.0, 5.0])
 @pytest.mark.parametrize("b", [0.05, 0.7, 3.0])
 def test_moving_two_coordinates_tells_less_than_moving_one(a, b):
-    """The dominating pair of vector Laplace noise, by quadrature of E[delta_a(x - l)] over the law of the loss l."""
+    """The dominating pair of vector Laplace noise, by quadrature of E[delta_a(x - l)] over the law
+    of the loss l."""
+
     def delta(x, shift):
-        return np.where(x > shift, 0.0, np.where(x < -shift, 1 - np.exp(np.minimum(x, 0)), 1 - np.exp((x - shift) / 2)))
+        return np.where(
+            x > shift,
+            0.0,
+            np.where(x < -shift, 1 - np.exp(np.minimum(x, 0)), 1 - np.exp((x - shift) / 2)),
+        )
 
     edges = np.linspace(-b, b, 40_001)
     middle, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
@@ -199,6 +231,7 @@ def test_moving_two_coordinates_tells_less_than_moving_one(a, b):
 def test_exact_reads_masks_and_nothing():
     assert compose_epsilon([(Exact(), 1), (GaussianEvent(100.0), 1)], 1e-6) == math.inf
     assert compose_epsilon([(GaussianEvent(0.0), 1)], 1e-6) == math.inf
+    assert compose_epsilon([(GaussianEvent(1e200), 1)], 1e-6) == 0  # its square is no float
     assert compose_epsilon([(Exact(), 0), (Mask(1.0), 9)], 1e-6) == 0.0
     assert compose_epsilon([], 1e-6) == 0.0
     assert compose_epsilon([(GaussianEvent(2.0), 1), (Mask(1.0), 9)], 1e-6) == epsilon_of(0.5, 1e-6)
@@ -225,25 +258,31 @@ class Coin(Event):
         return "Coin()"
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: compose_epsilon([(Coin(), 1)], 1e-6), r"no accountant knows the event Coin\(\)"),
-    (lambda: compose_epsilon([(SelfComposed(Coin(), 2), 1)], 1e-6), r"Coin\(\) \(inside SelfComposed"),
-    (lambda: compose_epsilon([("coin", 1)], 1e-6), "unknown event 'coin'"),
-    (lambda: compose_epsilon([(Exact(), -1)], 1e-6), "whole number of times"),
-    (lambda: compose_epsilon([], -0.1), "delta must be at least 0 and below 1, found -0.1"),
-    (lambda: epsilon_of(1.0, 1.0), "delta must be between 0 and 1"),
-    (lambda: epsilon_of(-1.0, 1e-6), "mu = sensitivity / sigma must be >= 0, found -1.0"),
-    (lambda: delta_of(-1.0, 1.0), "epsilon must be a number >= 0"),
-    (lambda: delta_of(1.0, math.nan), "mu = sensitivity / sigma must be >= 0"),
-    (lambda: mu_of(-1.0, 1e-6), "epsilon must be a number >= 0"),
-    (lambda: rdp_to_epsilon(1.0, 0.1, 1e-6), "Renyi order must be above 1, found 1.0"),
-    (lambda: rdp_to_epsilon(2.0, -0.1, 1e-6), "Renyi divergence must be a number >= 0"),
-    (lambda: zcdp_to_epsilon(-1.0, 1e-6), "rho must be a number >= 0"),
-    (lambda: basic(-1.0, 0.0, 1), "epsilon must be a number >= 0"),
-    (lambda: basic(1.0, 2.0, 1), "delta must be between 0 and 1"),
-    (lambda: basic(1.0, 0.0, -1), "whole number of times"),
-    (lambda: advanced(1.0, 0.0, 1, 0.0), "slack of advanced composition"),
-])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: compose_epsilon([(Coin(), 1)], 1e-6), r"no accountant knows the event Coin\(\)"),
+        (
+            lambda: compose_epsilon([(SelfComposed(Coin(), 2), 1)], 1e-6),
+            r"Coin\(\) \(inside SelfComposed",
+        ),
+        (lambda: compose_epsilon([("coin", 1)], 1e-6), "unknown event 'coin'"),
+        (lambda: compose_epsilon([(Exact(), -1)], 1e-6), "whole number of times"),
+        (lambda: compose_epsilon([], -0.1), "delta must be at least 0 and below 1, found -0.1"),
+        (lambda: epsilon_of(1.0, 1.0), "delta must be between 0 and 1"),
+        (lambda: epsilon_of(-1.0, 1e-6), "mu = sensitivity / sigma must be >= 0, found -1.0"),
+        (lambda: delta_of(-1.0, 1.0), "epsilon must be a number >= 0"),
+        (lambda: delta_of(1.0, math.nan), "mu = sensitivity / sigma must be >= 0"),
+        (lambda: mu_of(-1.0, 1e-6), "epsilon must be a number >= 0"),
+        (lambda: rdp_to_epsilon(1.0, 0.1, 1e-6), "Renyi order must be above 1, found 1.0"),
+        (lambda: rdp_to_epsilon(2.0, -0.1, 1e-6), "Renyi divergence must be a number >= 0"),
+        (lambda: zcdp_to_epsilon(-1.0, 1e-6), "rho must be a number >= 0"),
+        (lambda: basic(-1.0, 0.0, 1), "epsilon must be a number >= 0"),
+        (lambda: basic(1.0, 2.0, 1), "delta must be between 0 and 1"),
+        (lambda: basic(1.0, 0.0, -1), "whole number of times"),
+        (lambda: advanced(1.0, 0.0, 1, 0.0), "slack of advanced composition"),
+    ],
+)
 def test_statements_that_mean_nothing_are_refused(call, message):
     with pytest.raises(PrivacyError, match=message):
         call()
@@ -257,11 +296,14 @@ def test_least_returns_the_safe_end():
     assert least(lambda p: 0.0 if p >= 3.5 else 1.0, 0.5) == 3.5 * ROOM
 
 
-@pytest.mark.parametrize(("cost", "target", "error", "message"), [
-    (lambda p: 1.0, 0.5, PrivacyError, "no amount of noise reaches the target 0.5"),
-    (lambda p: 0.0, 0.5, ConfigError, "the target 0.5 is met without noise"),
-    (lambda p: 1 / p, -1.0, ConfigError, "target must be a number >= 0"),
-])
+@pytest.mark.parametrize(
+    ("cost", "target", "error", "message"),
+    [
+        (lambda p: 1.0, 0.5, PrivacyError, "no amount of noise reaches the target 0.5"),
+        (lambda p: 0.0, 0.5, ConfigError, "the target 0.5 is met without noise"),
+        (lambda p: 1 / p, -1.0, ConfigError, "target must be a number >= 0"),
+    ],
+)
 def test_searches_that_cannot_end_are_refused(cost, target, error, message):
     with pytest.raises(error, match=message):
         least(cost, target)

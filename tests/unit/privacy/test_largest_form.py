@@ -1,4 +1,5 @@
-"""The largest quadratic form of scalars that move together (gossip:LG-1, MUF-12): above all signs, below sum |Q|."""
+"""The largest quadratic form of scalars that move together (gossip:LG-1, MUF-12): above all signs,
+below sum |Q|."""
 
 from itertools import product
 
@@ -6,10 +7,10 @@ import numpy as np
 import pytest
 
 from bruit.graphs import grid
-from bruit.privacy.network.descent import Descent, nonadaptive, view
-from bruit.privacy.network.group import group_losses
-from bruit.privacy.network.largest_form import LARGEST, largest_form
-from bruit.privacy.network.rows import sequence_rows
+from bruit.privacy.exact.largest_forms import LARGEST, largest_form
+from bruit.privacy.exact.rows import sequence_rows
+from bruit.privacy.theorems.descent import GossipDescent, nonadaptive, view
+from bruit.privacy.theorems.group import group_losses
 
 
 def projectors(count):
@@ -18,7 +19,9 @@ def projectors(count):
     for trial in range(count):
         size = int(rng.integers(3, 9))
         if trial % 2:
-            basis = np.linalg.qr(rng.normal(size=(3 * size, int(rng.integers(1, size + 1)))))[0][:size]
+            basis = np.linalg.qr(rng.normal(size=(3 * size, int(rng.integers(1, size + 1)))))[0][
+                :size
+            ]
         else:
             basis = 0.5 * rng.normal(size=(size, size)) + 0.3
         yield basis @ basis.T
@@ -49,7 +52,9 @@ def test_above_every_choice_of_signs_and_below_the_sum():
         found, truth = largest_form(form), best_signs(form)
         assert truth * (1 - 1e-12) <= found <= np.abs(form).sum() * (1 + 1e-12)
         ratios.append(found / truth)
-    assert max(ratios) < np.pi / 2  # what a semidefinite relaxation of a positive form may lose (Nesterov)
+    assert (
+        max(ratios) < np.pi / 2
+    )  # what a semidefinite relaxation of a positive form may lose (Nesterov)
     assert np.mean(ratios) < 1.02
 
 
@@ -70,10 +75,18 @@ def test_it_is_the_maximum_over_vectors():
         assert largest_form(form) == pytest.approx(best_vectors(form, len(form)), rel=1e-6)
 
 
-@pytest.mark.parametrize("form", [
-    np.ones((4, 4)), np.eye(5), np.diag([1.0, 0.0, 2.0]), np.array([[1.0, -0.5], [-0.5, 1.0]]), np.zeros((3, 3)),
-    np.outer([1.0, -2.0, 0.5, -1.0], [1.0, -2.0, 0.5, -1.0]),
-], ids=["alike", "apart", "diagonal", "two", "nothing", "opposite"])  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.ones((4, 4)),
+        np.eye(5),
+        np.diag([1.0, 0.0, 2.0]),
+        np.array([[1.0, -0.5], [-0.5, 1.0]]),
+        np.zeros((3, 3)),
+        np.outer([1.0, -2.0, 0.5, -1.0], [1.0, -2.0, 0.5, -1.0]),
+    ],
+    ids=["alike", "apart", "diagonal", "two", "nothing", "opposite"],
+)
 def test_equal_to_the_sum_where_signs_can_agree(form):
     assert largest_form(form) == pytest.approx(np.abs(form).sum(), rel=1e-12)
 
@@ -100,11 +113,14 @@ def test_groups_and_rounds_use_it():
     sharper = 0
     for group in ([1, 4, 5], [2, 5, 8, 6], [1, 2, 4, 5, 6, 8, 9]):
         part = pi[np.ix_(group, group)]
-        found, plain = group_losses(graph, 3, group, 0), min(float(np.abs(part).sum()), float(len(group)))
+        found, plain = (
+            group_losses(graph, 3, group, 0),
+            min(float(np.abs(part).sum()), float(len(group))),
+        )
         assert best_signs(part) - 1e-9 <= found <= plain + 1e-7
         sharper += found < plain - 1e-3
     assert sharper
-    descent = Descent(graph, 4, 1)
+    descent = GossipDescent(graph, 4, 1)
     basis = view(descent, 0).projector.columns
     for u, found in enumerate(nonadaptive(descent, 0)[1:], start=1):
         chosen = u + graph.n * np.arange(4)

@@ -15,7 +15,7 @@ def write(ledger: Ledger, peers: list[int], step: int, event) -> None:
 
 @pytest.fixture
 def ledger() -> Ledger:
-    made = Ledger(4)
+    made = Ledger(peers=4)
     write(made, [0, 1, 2], 0, GaussianEvent(1.5))
     write(made, [1], 1, Mask(2.0))
     write(made, [1, 1], 2, GaussianEvent(1.5))
@@ -42,7 +42,7 @@ def test_counts(ledger):
 
 
 def test_an_event_nobody_caused_is_not_there():
-    ledger = Ledger(2)
+    ledger = Ledger(peers=2)
     write(ledger, [], 0, Exact())
     assert (ledger.events, len(ledger), ledger.has_exact()) == ([], 0, False)
     assert ledger.counts().shape == (2, 0)
@@ -50,7 +50,7 @@ def test_an_event_nobody_caused_is_not_there():
 
 
 def test_phases_share_one_ledger(ledger):
-    other = Ledger(4)
+    other = Ledger(peers=4)
     write(other, [2], 5, LaplaceEvent(0.5))
     write(other, [2], 6, Exact())
     ledger.extend(other)
@@ -58,7 +58,7 @@ def test_phases_share_one_ledger(ledger):
     assert ledger.counts()[2].tolist() == [1, 0, 1, 1]
     assert ledger.has_exact()
     with pytest.raises(PrivacyError, match="4 and of 3 peers"):
-        ledger.extend(Ledger(3))
+        ledger.extend(Ledger(peers=3))
 
 
 def test_a_file_reads_back(ledger, tmp_path):
@@ -67,15 +67,20 @@ def test_a_file_reads_back(ledger, tmp_path):
     assert again.events == ledger.events
     for name in ("peer", "step", "clock", "event"):
         assert np.array_equal(again.column(name), ledger.column(name))
-    Ledger(3).save(tmp_path / "empty.npz")
+    Ledger(peers=3).save(tmp_path / "empty.npz")
     assert len(Ledger.load(tmp_path / "empty.npz")) == 0
 
 
-@pytest.mark.parametrize(("change", "word"), [
-    ({"step": np.zeros(2, np.int64)}, "different lengths"),
-    ({"peer": np.full(7, 4)}, "does not exist"), ({"peer": np.full(7, -1)}, "does not exist"),
-    ({"event": np.full(7, 3)}, "does not exist"), ({"event": np.full(7, -1)}, "does not exist"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"step": np.zeros(2, np.int64)}, "different lengths"),
+        ({"peer": np.full(7, 4)}, "does not exist"),
+        ({"peer": np.full(7, -1)}, "does not exist"),
+        ({"event": np.full(7, 3)}, "does not exist"),
+        ({"event": np.full(7, -1)}, "does not exist"),
+    ],
+)
 def test_broken_files_are_refused(ledger, tmp_path, change, word):
     ledger.save(tmp_path / "ledger.npz")
     with np.load(tmp_path / "ledger.npz") as stored:
@@ -86,13 +91,14 @@ def test_broken_files_are_refused(ledger, tmp_path, change, word):
 
 
 def test_pickles_are_refused(tmp_path):
-    np.savez(tmp_path / "trap.npz", peers=np.array([Ledger(1)], object), allow_pickle=True)
+    np.savez(tmp_path / "trap.npz", peers=np.array([Ledger(peers=1)], object), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle=False"):
         Ledger.load(tmp_path / "trap.npz")
 
 
 def test_columns_are_put_together_once(ledger):
-    """A question asked for twelve columns of a walk of 10^5 lines, and each was joined anew from 10^5 parts."""
+    """A question asked for twelve columns of a walk of 10^5 lines, and each was joined anew from
+    10^5 parts."""
     first = ledger.column("peer")
     assert np.shares_memory(ledger.column("peer"), first)
     with pytest.raises(ValueError, match="read-only"):
@@ -100,10 +106,17 @@ def test_columns_are_put_together_once(ledger):
 
 
 def test_what_is_kept_grows_with_the_ledger(ledger):
-    """Asked between any two lines, columns and counts are those of a ledger that was never asked before."""
-    grown, fresh = Ledger(4), Ledger(4)
-    for k, (peers, event) in enumerate([([0], Mask(1.0)), ([3, 3, 1], GaussianEvent(2.0)), ([0], Mask(1.0)),
-                                        ([2], LaplaceEvent(1.0))]):  # fmt: skip
+    """Asked between any two lines, columns and counts are those of a ledger that was never asked
+    before."""
+    grown, fresh = Ledger(peers=4), Ledger(peers=4)
+    for k, (peers, event) in enumerate(
+        [
+            ([0], Mask(1.0)),
+            ([3, 3, 1], GaussianEvent(2.0)),
+            ([0], Mask(1.0)),
+            ([2], LaplaceEvent(1.0)),
+        ]
+    ):
         write(grown, peers, k, event)
         write(fresh, peers, k, event)
         grown.counts()

@@ -1,12 +1,23 @@
-"""Ranks modulo primes: against exact integer linear algebra, and each fast path against the plain one."""
+"""Ranks modulo primes: against exact integer linear algebra, and each fast path against the plain
+one."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bruit.graphs import Graph, erdos_renyi, from_edges, geometric, grid, hypercube, ring, star, torus
-from bruit.privacy.network.modular import (
+from bruit.graphs import (
+    Graph,
+    erdos_renyi,
+    from_edges,
+    geometric,
+    grid,
+    hypercube,
+    ring,
+    star,
+    torus,
+)
+from bruit.privacy.exact.modular import (
     PRIMES,
     Eliminated,
     by_products,
@@ -17,7 +28,7 @@ from bruit.privacy.network.modular import (
     shared_width,
     stacked,
 )
-from bruit.privacy.network.span import KrylovSpan, krylov_span
+from bruit.privacy.exact.span import KrylovSpan, krylov_span
 
 GRAPHS = [
     ring(9),
@@ -32,7 +43,8 @@ GRAPHS = [
 
 
 def plain_profile(graph: Graph, observer: int, steps: int, prime: int) -> list[int]:
-    """Ranks of e_v and all rows up to each power, by elimination over Python integers; e_v not counted."""
+    """Ranks of e_v and all rows up to each power, by elimination over Python integers; e_v not
+    counted."""
     n, residues = graph.n, [int(r) for r in graph.residues(prime)]
     indptr, indices = graph.weights.indptr, graph.weights.indices
     rows = [[int(i == observer) for i in range(n)]]
@@ -42,7 +54,10 @@ def plain_profile(graph: Graph, observer: int, steps: int, prime: int) -> list[i
         rows += block
         ranks.append(plain_rank(rows, prime) - 1)
         block = [
-            [sum(residues[k] * x[indices[k]] for k in range(indptr[i], indptr[i + 1])) % prime for i in range(n)]
+            [
+                sum(residues[k] * x[indices[k]] for k in range(indptr[i], indptr[i + 1])) % prime
+                for i in range(n)
+            ]
             for x in block
         ]
     return ranks
@@ -75,14 +90,19 @@ def test_every_path_gives_the_same_profile(graph: Graph) -> None:
     for word in (rows, products, shared):
         assert word.profile.tolist() == expected
         assert word.exposed is not None
-        np.testing.assert_array_equal(span.peers[word.exposed], exposed_peers(graph, observer, steps, span))
+        np.testing.assert_array_equal(
+            span.peers[word.exposed], exposed_peers(graph, observer, steps, span)
+        )
     assert krylov_ranks(graph, span).total == expected[-1]
 
 
 def exposed_peers(graph: Graph, observer: int, steps: int, span: KrylovSpan) -> list[int]:
     """The peers of the span whose unit rows change no rank: one elimination for each of them."""
     n, prime = graph.n, PRIMES[0]
-    residues, (indptr, indices) = graph.residues(prime), (graph.weights.indptr, graph.weights.indices)
+    residues, (indptr, indices) = (
+        graph.residues(prime),
+        (graph.weights.indptr, graph.weights.indices),
+    )
     dense = np.zeros((n, n), dtype=object)
     for i in range(n):
         for k in range(indptr[i], indptr[i + 1]):
@@ -94,7 +114,9 @@ def exposed_peers(graph: Graph, observer: int, steps: int, span: KrylovSpan) -> 
         block = block.astype(object).dot(dense) % prime
     rank = plain_rank(rows, prime)
     heard = np.setdiff1d(span.peers, [observer])
-    return [int(u) for u in heard if plain_rank([*rows, [int(i == u) for i in range(n)]], prime) == rank]
+    return [
+        int(u) for u in heard if plain_rank([*rows, [int(i == u) for i in range(n)]], prime) == rank
+    ]
 
 
 def test_projection_is_used_when_rows_are_few() -> None:
@@ -123,12 +145,15 @@ def test_flint_agrees() -> None:
 
 @given(
     st.integers(1, 12).flatmap(
-        lambda n: st.lists(st.lists(st.integers(-3, 3), min_size=n, max_size=n), min_size=1, max_size=40)
+        lambda n: st.lists(
+            st.lists(st.integers(-3, 3), min_size=n, max_size=n), min_size=1, max_size=40
+        )
     )
 )
 @settings(max_examples=60, deadline=None)
 def test_small_integer_matrices(rows: list[list[int]]) -> None:
-    """Entries so small that no minor can be a multiple of the prime: the modular rank is the rank."""
+    """Entries so small that no minor can be a multiple of the prime: the modular rank is the
+    rank."""
     matrix = np.array(rows, dtype=np.int64)
     expected = plain_rank(rows, PRIMES[0])
     assert stacked(matrix % PRIMES[0], PRIMES[0], 5).profile[-1] == expected

@@ -16,8 +16,13 @@ from bruit.graphs import (
     spectral_gap,
     star,
 )
-from bruit.privacy.network.published import published_losses, published_pairwise, published_rows, published_walk
-from bruit.privacy.network.rows import meeting_rows
+from bruit.privacy.exact.rows import meeting_rows
+from bruit.privacy.theorems.published import (
+    published_losses,
+    published_pairwise,
+    published_rows,
+    published_walk,
+)
 
 
 def printed(graph: Graph, observer: int, steps: int) -> list[float]:
@@ -29,14 +34,37 @@ def printed(graph: Graph, observer: int, steps: int) -> list[float]:
     [
         (path(3), 0, 2, [0.33333333, 1.3333333, 0.33333333]),
         (
-            ring(8), 0, 4,
-            [1.5983576, 2.2709966, 0.806271, 0.11646137, 0.014184397, 0.11646137, 0.806271, 2.2709966],
+            ring(8),
+            0,
+            4,
+            [
+                1.5983576,
+                2.2709966,
+                0.806271,
+                0.11646137,
+                0.014184397,
+                0.11646137,
+                0.806271,
+                2.2709966,
+            ],
         ),
         (star(6), 1, 3, [1.3333333] + [0.33333333] * 5),
         (path(5), 0, 3, [0.72463768, 1.7246377, 0.50724638, 0.043478261, 0]),
         (
-            grid(3, 3), 0, 3,
-            [0.94055144, 1.77814, 0.47027572, 1.77814, 0.42631433, 0.068151432, 0.47027572, 0.068151432, 0],
+            grid(3, 3),
+            0,
+            3,
+            [
+                0.94055144,
+                1.77814,
+                0.47027572,
+                1.77814,
+                0.42631433,
+                0.068151432,
+                0.47027572,
+                0.068151432,
+                0,
+            ],
         ),
     ],
 )
@@ -45,21 +73,29 @@ def test_worked_examples(graph: Graph, observer: int, steps: int, expected: list
     np.testing.assert_allclose(printed(graph, observer, steps), expected, rtol=1e-6)
     column = published_pairwise(graph, steps)[:, observer]
     assert np.isnan(column[observer])
-    np.testing.assert_allclose(np.delete(column, observer), np.delete(expected, observer), rtol=1e-6)
+    np.testing.assert_allclose(
+        np.delete(column, observer), np.delete(expected, observer), rtol=1e-6
+    )
 
 
 def test_sequences_use_the_corrected_index() -> None:
     """gossip:MUF-1: index (w, u), where the print has (u, w)."""
     rows = meeting_rows(4, np.array([0, 1, 0, 2, 1, 0]), np.array([1, 2, 1, 3, 2, 1]), [0])
-    np.testing.assert_allclose(published_rows(rows.messages), [0.41666667, 1.4166667, 0.91666667, 0.25], rtol=1e-6)
+    np.testing.assert_allclose(
+        published_rows(rows.messages), [0.41666667, 1.4166667, 0.91666667, 0.25], rtol=1e-6
+    )
 
 
 def test_colluders() -> None:
     """gossip:MUF-10, (C.6)."""
     expected = [0.33333333, 1.6666667, 1.6666667, 0.66666667, 1.3333333, 0.33333333]
-    np.testing.assert_allclose(published_losses(lambda t: path(6), 6, 2, [0, 3]), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        published_losses(lambda t: path(6), 6, 2, [0, 3]), expected, rtol=1e-6
+    )
     cube = published_losses(lambda t: hypercube(4), 16, 4, [0, 3])
-    np.testing.assert_allclose(cube[[5, 6, 12, 15]], [1.2949888, 1.2949888, 0.92307692, 0.92307692], rtol=1e-6)
+    np.testing.assert_allclose(
+        cube[[5, 6, 12, 15]], [1.2949888, 1.2949888, 0.92307692, 0.92307692], rtol=1e-6
+    )
 
 
 def test_groups_miss_the_cross_terms() -> None:
@@ -85,9 +121,13 @@ def test_accelerated_rows() -> None:
     while len(polynomials) < 5:
         polynomials.append(gamma * w @ polynomials[-1] + (1 - gamma) * polynomials[-2])
     rows = np.concatenate([p[graph.neighbors(0)] for p in polynomials])
-    np.testing.assert_allclose(published_rows(rows)[[1, 2, 11]], [2.0754331, 0.66617203, 0.032922736], rtol=1e-6)
     np.testing.assert_allclose(
-        published_pairwise(graph, 5)[[1, 2, 11], 0], [2.4784022, 0.69339142, 0.0029856477], rtol=1e-6
+        published_rows(rows)[[1, 2, 11]], [2.0754331, 0.66617203, 0.032922736], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        published_pairwise(graph, 5)[[1, 2, 11], 0],
+        [2.4784022, 0.69339142, 0.0029856477],
+        rtol=1e-6,
     )
 
 
@@ -102,7 +142,16 @@ def test_total_is_the_number_of_messages() -> None:
 
 def test_walk_form() -> None:
     """gossip:MUF-5: examples, and above MUF-1."""
-    expected = [24.801097, 17.920439, 2.8751715, 0.27434842, 0.043895748, 0.27434842, 2.8751715, 17.920439]
+    expected = [
+        24.801097,
+        17.920439,
+        2.8751715,
+        0.27434842,
+        0.043895748,
+        0.27434842,
+        2.8751715,
+        17.920439,
+    ]
     np.testing.assert_allclose(published_walk(ring(8), 0, 4), expected, rtol=1e-6)
     np.testing.assert_allclose(
         published_walk(path(5), 0, 3), [44.320988, 15, 1.5432099, 0.061728395, 0], rtol=1e-6
@@ -116,7 +165,9 @@ def test_corner_cases() -> None:
     assert np.isnan(published_pairwise(from_edges(1, []), 3)).all()
     off = ~np.eye(4, dtype=bool)
     np.testing.assert_array_equal(published_pairwise(path(4), 0)[off], 0.0)
-    np.testing.assert_array_equal(published_pairwise(ring(4), 1)[off], ring(4).weights.toarray()[off] > 0)
+    np.testing.assert_array_equal(
+        published_pairwise(ring(4), 1)[off], ring(4).weights.toarray()[off] > 0
+    )
 
 
 def test_refusals() -> None:

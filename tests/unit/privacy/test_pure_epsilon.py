@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms.token_histogram import TokenHistogram
+from bruit.algorithms.tokens.token_histogram import TokenHistogram
 from bruit.errors import PrivacyError
 from bruit.mechanisms import RandomizedResponse
 from bruit.privacy.binomial_profile import BinomialProfile
 from bruit.privacy.composition import Separately, compose
-from bruit.privacy.events import BoundedEvent, DiscreteGaussianEvent, Exact, GaussianEvent, LaplaceEvent, Mask
+from bruit.privacy.events import (
+    BoundedEvent,
+    DiscreteGaussianEvent,
+    Exact,
+    GaussianEvent,
+    LaplaceEvent,
+    Mask,
+)
 from bruit.privacy.ledger import Budget
 from bruit.privacy.profile import (
     EventsProfile,
@@ -60,12 +67,21 @@ def test_a_pure_epsilon_is_the_largest_loss_or_infinite(profile, epsilon):
 
 
 def mean_run(noise):
-    return br.run(br.Averaging(), br.graphs.ring(6), br.tasks.Mean.uniform(6, 1, 0), privacy=noise, steps=3, seed=0)
+    return br.run(
+        br.Averaging(),
+        br.graphs.ring(6),
+        br.tasks.Mean.uniform(6, 1, 0),
+        privacy=noise,
+        steps=3,
+        seed=0,
+    )
 
 
 def test_a_run_with_pure_noise_has_a_pure_epsilon():
     done = mean_run(br.Laplace(clip=1.0, scale=2.0))
-    assert done.epsilon(delta=0) == done.epsilon(of=0, seen_by=1, delta=0) == 1.0  # 2 clip / scale, one release each
+    assert (
+        done.epsilon(delta=0) == done.epsilon(of=0, seen_by=1, delta=0) == 1.0
+    )  # 2 clip / scale, one release each
     assert done.summary(0.0).epsilons == (1.0, 1.0, 1.0)
     assert "epsilon = 1 at delta = 0" in done.epsilon(delta=0).why()
 
@@ -73,12 +89,18 @@ def test_a_run_with_pure_noise_has_a_pure_epsilon():
 def test_gaussian_noise_has_none_and_says_why():
     done = mean_run(br.Gaussian(clip=1.0, sigma=2.0))
     assert done.epsilon(delta=0) == done.summary(0.0).epsilons[0] == math.inf
-    assert "has no pure epsilon; ask at a positive delta" in done.epsilon(of=0, seen_by=1, delta=0).why()
-    assert "has no pure epsilon" not in mean_run(None).epsilon(delta=0).why()  # no noise: infinite at every delta
+    assert (
+        "has no pure epsilon; ask at a positive delta"
+        in done.epsilon(of=0, seen_by=1, delta=0).why()
+    )
+    assert (
+        "has no pure epsilon" not in mean_run(None).epsilon(delta=0).why()
+    )  # no noise: infinite at every delta
 
 
 def test_shuffled_counts_fall_back_to_the_reports_themselves():
-    """Amplification by shuffling costs a delta, so at delta = 0 each of two reports costs its own epsilon."""
+    """Amplification by shuffling costs a delta, so at delta = 0 each of two reports costs its own
+    epsilon."""
     task = br.tasks.Mean(np.eye(3)[np.arange(8) % 3])
     noise = RandomizedResponse.of(3, 1.0)
     done = br.run(TokenHistogram(), br.graphs.ring(8), task, privacy=noise, steps=16, seed=0)

@@ -1,27 +1,41 @@
-"""Many questions about one run: what does not depend on the question is found once, and never after the run changed."""
+"""Many questions about one run: what does not depend on the question is found once, and never after
+the run changed."""
 
 import numpy as np
 import pytest
 
 import bruit as br
 from bruit.graphs import butterfly
+from bruit.privacy import exact
 from bruit.privacy.guarantee import Hypothesis
-from bruit.privacy.network import consensus, krylov
-from bruit.privacy.network.theorem import VIEWS
+from bruit.privacy.theorem import VIEWS
+from bruit.privacy.theorems import consensus
 from bruit.testing import small_task
 
 NOISE = br.Gaussian(clip=1.0, sigma=1.0)
 
 
 def run(**options):
-    return br.run(br.Averaging(), "er:20,c=2", small_task(20), privacy=NOISE, steps=4, evaluate_every=0, **options)
+    return br.run(
+        br.Averaging(),
+        "er:20,c=2",
+        small_task(20),
+        privacy=NOISE,
+        steps=4,
+        evaluate_every=0,
+        **options,
+    )
 
 
 def test_one_view_is_computed_once(monkeypatch):
-    """A question was answered by two decompositions, one for the loss and one for its note; the next by two more."""
-    asked, honest = [], krylov.leverage
-    monkeypatch.setattr(krylov, "leverage", lambda graph, observers, steps: asked.append(observers) or honest(
-        graph, observers, steps))  # fmt: skip
+    """A question was answered by two decompositions, one for the loss and one for its note; the
+    next by two more."""
+    asked, honest = [], exact.leverage
+    monkeypatch.setattr(
+        exact,
+        "leverage",
+        lambda graph, observers, steps: asked.append(observers) or honest(graph, observers, steps),
+    )
     found = run()
     first = found.epsilon(of=3, seen_by=1)
     found.epsilon(of=4, seen_by=1)
@@ -46,8 +60,17 @@ def test_a_changed_run_is_asked_anew():
 
 def test_other_meetings_are_asked_anew():
     """The accountant that was kept went on with the meetings it had seen first."""
-    few, many = (br.run(br.PairAveraging(), "ring:8", small_task(8), privacy=NOISE, steps=steps, evaluate_every=0)
-                 for steps in (2, 60))  # fmt: skip
+    few, many = (
+        br.run(
+            br.PairAveraging(),
+            "ring:8",
+            small_task(8),
+            privacy=NOISE,
+            steps=steps,
+            evaluate_every=0,
+        )
+        for steps in (2, 60)
+    )
     before = few.losses()[0, 4]
     few.trace.meetings = many.trace.meetings
     assert few.accountant() is few.accountant()
@@ -74,7 +97,8 @@ def test_what_is_kept_is_bounded_and_not_shared():
 
 @pytest.mark.parametrize("relabel", [None, 0])
 def test_one_observer_of_a_butterfly_costs_one_column(relabel, monkeypatch):
-    """All pairs of 1024 peers were computed in every round, for one column of them: two seconds a pair."""
+    """All pairs of 1024 peers were computed in every round, for one column of them: two seconds a
+    pair."""
     graph = butterfly(24, relabel=relabel)
     for number in (0, len(graph.radices)):
         whole = consensus.digit_losses(graph, number)
@@ -89,7 +113,14 @@ def test_one_observer_of_a_butterfly_costs_one_column(relabel, monkeypatch):
 
     monkeypatch.setattr(consensus, "digit_losses", counted)
     algorithm = br.GossipSGD(mixing=len(graph.radices))
-    done = br.run(algorithm, graph, small_task(24), privacy=NOISE, steps=3 * len(graph.radices), evaluate_every=0)
+    done = br.run(
+        algorithm,
+        graph,
+        small_task(24),
+        privacy=NOISE,
+        steps=3 * len(graph.radices),
+        evaluate_every=0,
+    )
     done.epsilon(of=1, seen_by=2)
     assert sizes
     assert max(sizes) == 24

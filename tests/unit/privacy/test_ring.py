@@ -1,4 +1,5 @@
-"""Private sum and histogram on a ring: worked numbers, and a brute-force oracle of linear Gaussian views."""
+"""Private sum and histogram on a ring: worked numbers, and a brute-force oracle of linear Gaussian
+views."""
 
 import math
 
@@ -6,11 +7,7 @@ import numpy as np
 import pytest
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants import randomized_response as rr
-from bruit.privacy.accountants.gaussian import mu_of
-from bruit.privacy.accountants.shuffling import bound_b1, bound_d3, closed
-from bruit.privacy.network.published_ring import published_debiased, published_gamma, published_shared_noise
-from bruit.privacy.network.ring import (
+from bruit.privacy.ahead.ring import (
     additive_guarantee,
     advanced_composition,
     error_std,
@@ -20,27 +17,40 @@ from bruit.privacy.network.ring import (
     spaced_noise,
     with_last_noise,
 )
-from bruit.privacy.network.ring_histogram import (
+from bruit.privacy.ahead.ring_histogram import (
     RingHistogram,
     conditional_guarantee,
     gamma_b1,
     gamma_tight,
     histogram_guarantee,
 )
-from bruit.privacy.network.rows import user_loss
+from bruit.privacy.exact.rows import user_loss
+from bruit.privacy.formulas import randomized_response as rr
+from bruit.privacy.formulas.shuffling import bound_b1, bound_d3, closed
+from bruit.privacy.toolbox.gaussian import mu_of
+from papers.printed.ring import published_debiased, published_gamma, published_shared_noise
 
 
-def oracle(n: int, variances: np.ndarray, observers: list[int], published: bool = False) -> list[float]:
-    """gossip:LG-1 on the token itself: every value an observer receives, its own values and noises taken out."""
+def oracle(
+    n: int, variances: np.ndarray, observers: list[int], published: bool = False
+) -> list[float]:
+    """gossip:LG-1 on the token itself: every value an observer receives, its own values and noises
+    taken out."""
     hops = len(variances)
     honest = np.array([hop for hop in range(hops) if hop % n not in observers])
-    seen = [hop for hop in range(hops) if hop % n in observers and hop > 0] + ([hops] if published else [])
-    rows = np.array([[1.0 if hop < arrival else 0.0 for hop in honest] for arrival in seen]).reshape(len(seen), -1)
+    seen = [hop for hop in range(hops) if hop % n in observers and hop > 0] + (
+        [hops] if published else []
+    )
+    rows = np.array(
+        [[1.0 if hop < arrival else 0.0 for hop in honest] for arrival in seen]
+    ).reshape(len(seen), -1)
     noise = rows * np.sqrt(variances[honest])
     found = []
     for u in range(n):
         columns = np.flatnonzero(honest % n == u)
-        found.append(math.nan if u in observers else user_loss(rows, noise, columns) if len(seen) else 0.0)
+        found.append(
+            math.nan if u in observers else user_loss(rows, noise, columns) if len(seen) else 0.0
+        )
     return found
 
 
@@ -87,7 +97,9 @@ def test_exact_against_advanced_composition():
     assert about.loss == 10.0
     assert about.epsilon(2e-5) == pytest.approx(0.276917963, rel=1e-8)
     assert advanced_composition(10, 0.1, 1e-6, 1e-5) == pytest.approx((1.62259805, 2e-5), rel=1e-8)
-    assert advanced_composition(10, 0.3, 1e-7, 1e-6) == pytest.approx((6.0363508315, 2e-6), rel=1e-9)
+    assert advanced_composition(10, 0.3, 1e-7, 1e-6) == pytest.approx(
+        (6.0363508315, 2e-6), rel=1e-9
+    )
 
 
 def test_additive_mechanisms():
@@ -107,20 +119,27 @@ def test_randomized_response_does_not_protect_the_others():
 
 
 def test_adaptive_contributions_lose_more():
-    """gossip:RING-1: a peer that adds g times the token between u and the noise makes u lose (1 + g)^2."""
+    """gossip:RING-1: a peer that adds g times the token between u and the noise makes u lose (1 +
+    g)^2."""
     for g in (0.5, 2.0):
-        assert user_loss(np.array([[1.0 + g]]), np.array([[1.0]]), [0]) == pytest.approx((1 + g) ** 2)
+        assert user_loss(np.array([[1.0 + g]]), np.array([[1.0]]), [0]) == pytest.approx(
+            (1 + g) ** 2
+        )
 
 
 def test_shared_noise():
     """gossip:RING-2: the printed share is too small; colluders {0, 2} around peer 1."""
     printed, right = published_shared_noise(5, 3), shared_noise(5, 3)
-    worst = [max(np.nanmax(ring_losses(5, noise, v)) for v in range(5)) for noise in (printed, right)]
+    worst = [
+        max(np.nanmax(ring_losses(5, noise, v)) for v in range(5)) for noise in (printed, right)
+    ]
     assert worst == pytest.approx([3.5, 3.0])
     assert ring_losses(5, right, [0, 2])[1] == pytest.approx(12.0)
 
 
-@pytest.mark.parametrize(("observers", "of", "expected"), [((0, 2), 1, 12.0), ((0, 3), 1, 6.0), ((0, 4), 2, 4.0)])
+@pytest.mark.parametrize(
+    ("observers", "of", "expected"), [((0, 2), 1, 12.0), ((0, 3), 1, 6.0), ((0, 4), 2, 4.0)]
+)
 def test_colluders(observers, of, expected):
     """gossip:RING-4: K (n - 1) / h with shares; nothing hides without."""
     assert ring_losses(5, shared_noise(5, 3), observers)[of] == pytest.approx(expected)
@@ -136,8 +155,12 @@ def test_spaced_noise_has_no_collusion_bound():
 
 @pytest.mark.parametrize(("n", "cycles"), [(5, 3), (4, 2), (7, 2), (6, 4)])
 def test_publishing(n, cycles):
-    """gossip:RING-4: infinite as it is, at most K with one more noise; shares alone are finite but weak."""
-    assert max(np.nanmax(ring_losses(n, spaced_noise(n, cycles), v, True)) for v in range(n)) == math.inf
+    """gossip:RING-4: infinite as it is, at most K with one more noise; shares alone are finite but
+    weak."""
+    assert (
+        max(np.nanmax(ring_losses(n, spaced_noise(n, cycles), v, True)) for v in range(n))
+        == math.inf
+    )
     fixed = with_last_noise(spaced_noise(n, cycles))
     assert max(np.nanmax(ring_losses(n, fixed, v, True)) for v in range(n)) <= cycles + 1e-12
     weak = max(np.nanmax(ring_losses(n, shared_noise(n, cycles), v, True)) for v in range(n))
@@ -146,14 +169,18 @@ def test_publishing(n, cycles):
 
 def test_published_view():
     """gossip:RING-4, n = 5, K = 3, v = 3."""
-    np.testing.assert_array_equal(ring_losses(5, spaced_noise(5, 3), 2, True), [3, 3, np.nan, np.inf, np.inf])
+    np.testing.assert_array_equal(
+        ring_losses(5, spaced_noise(5, 3), 2, True), [3, 3, np.nan, np.inf, np.inf]
+    )
 
 
 def test_histogram_calibration():
     """gossip:RING-3, perso:NETDP-3: corrected, and as printed."""
     assert gamma_b1(0.2, 1e-6, 10_000, 10) == pytest.approx(0.946449475, rel=1e-9)
     assert gamma_b1(0.2, 1e-6, 10_000, 4) == pytest.approx(0.8760778336, rel=1e-9)
-    assert rr.epsilon_of_gamma(10, gamma_b1(0.2, 1e-6, 10_000, 10)) == pytest.approx(0.448399666, rel=1e-8)
+    assert rr.epsilon_of_gamma(10, gamma_b1(0.2, 1e-6, 10_000, 10)) == pytest.approx(
+        0.448399666, rel=1e-8
+    )
     assert published_gamma(0.2, 1e-6, 10_000, 10) == pytest.approx(0.990755655, rel=1e-9)
     assert published_gamma(0.2, 1e-6, 10_000, 4) == pytest.approx(0.9772052226, rel=1e-9)
     assert rr.gamma(4, 0.2) == pytest.approx(0.9475523254, rel=1e-9)
@@ -173,7 +200,9 @@ def test_debiasing():
     np.testing.assert_allclose(found, [500, 350, 125, 275])
     other = RingHistogram(10, 2, 2, 0.4)
     np.testing.assert_allclose(other.debiased(np.array([15, 9])), [15, 5])
-    np.testing.assert_allclose(published_debiased(np.array([15, 9]), 0.4), [24.666667, 14.666667], rtol=1e-6)
+    np.testing.assert_allclose(
+        published_debiased(np.array([15, 9]), 0.4), [24.666667, 14.666667], rtol=1e-6
+    )
     assert other.expected_random() == pytest.approx(0.4 * 10 * 3)
 
 
@@ -187,7 +216,8 @@ def test_debiasing_is_unbiased():
 
 
 def test_histogram_guarantees():
-    """gossip:RING-3: the first passage is not covered by a shuffle theorem, so it costs a whole report."""
+    """gossip:RING-3: the first passage is not covered by a shuffle theorem, so it costs a whole
+    report."""
     histogram = RingHistogram(10_001, 4, 10, gamma_b1(0.2, 1e-6, 10_000, 10))
     proven, claimed = histogram_guarantee(histogram, 1e-7), conditional_guarantee(histogram, 1e-7)
     assert (proven.status, claimed.status) == ("proven", "heuristic")
@@ -196,7 +226,9 @@ def test_histogram_guarantees():
     assert claimed.epsilon(1e-6) < proven.epsilon(1e-6) <= local + 3 * one + 1e-3
     assert proven.epsilon(1e-6) >= local
     assert histogram_guarantee(histogram, 1e-7, published=True).epsilon(1e-6) > proven.epsilon(1e-6)
-    assert conditional_guarantee(histogram, 1e-7, published=True).epsilon(1e-6) > claimed.epsilon(1e-6)
+    assert conditional_guarantee(histogram, 1e-7, published=True).epsilon(1e-6) > claimed.epsilon(
+        1e-6
+    )
     once = RingHistogram(10_001, 1, 10, histogram.gamma)
     assert histogram_guarantee(once).epsilon(1e-6) == pytest.approx(local, rel=1e-3)
 
@@ -216,7 +248,10 @@ def test_histogram_guarantees():
         (lambda: additive_guarantee(5, 3, -0.1), "epsilon >= 0"),
         (lambda: RingHistogram(2, 1, 2, 0.5), "3 peers"),
         (lambda: RingHistogram(5, 1, 2, 1.0), "gamma"),
-        (lambda: RingHistogram(5, 1, 3, 0.5).debiased(np.ones(2)), "one count for each of 3 values"),
+        (
+            lambda: RingHistogram(5, 1, 3, 0.5).debiased(np.ones(2)),
+            "one count for each of 3 values",
+        ),
         (lambda: gamma_b1(0.5, 1e-6, 10_000, 10), "B.1 needs"),
         (lambda: gamma_b1(0.01, 1e-6, 999, 10), "B.1 needs"),
         (lambda: gamma_b1(0.2, 1.0, 10_000, 10), "strictly between 0 and 1"),

@@ -1,4 +1,5 @@
-"""Losses of general known rows: sequences of graphs, meetings, butterflies, Gaussian views with message noise."""
+"""Losses of general known rows: sequences of graphs, meetings, butterflies, Gaussian views with
+message noise."""
 
 import numpy as np
 import pytest
@@ -6,8 +7,8 @@ import pytest
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, erdos_renyi, from_edges, grid, hypercube, path, ring, star, torus
-from bruit.privacy.network.krylov import leverage
-from bruit.privacy.network.rows import (
+from bruit.privacy.exact.krylov import leverage
+from bruit.privacy.exact.rows import (
     linear_gaussian,
     meeting_loss,
     meeting_rows,
@@ -39,7 +40,8 @@ def renoised_rows(graph: Graph, observer: int, steps: int) -> Array:
 
 
 def test_random_meetings() -> None:
-    """gossip:MUF-1 sequence: everything is exposed to peer 0 after six meetings, of which it saw three."""
+    """gossip:MUF-1 sequence: everything is exposed to peer 0 after six meetings, of which it saw
+    three."""
     rows = meeting_rows(4, FIRST, SECOND, [0])
     assert rows.messages.shape == (3, 4)
     np.testing.assert_allclose(rows.values[:3], [[1, 0, 0, 0], [0, 1, 0, 0], [0.25, 0.25, 0.5, 0]])
@@ -60,7 +62,8 @@ def test_meetings_as_a_sequence_of_graphs() -> None:
         np.testing.assert_allclose(met.values, seen.values, atol=1e-15)
         np.testing.assert_array_equal(met.modulo(16777213), seen.modulo(16777213))
         np.testing.assert_allclose(
-            meeting_loss(12, a, b, observers).loss, sequence_loss(graphs.__getitem__, 12, 60, observers).loss
+            meeting_loss(12, a, b, observers).loss,
+            sequence_loss(graphs.__getitem__, 12, 60, observers).loss,
         )
 
 
@@ -69,7 +72,8 @@ SMALL = [grid(3, 3), star(6), hypercube(3), erdos_renyi(20, c=1.5, seed=2)]
 
 @pytest.mark.parametrize("graph", SMALL, ids=lambda graph: graph.name)
 def test_constant_sequences_are_gossip(graph: Graph) -> None:
-    """The same loss by stacked rows and by block Lanczos, while few steps keep the rows well conditioned."""
+    """The same loss by stacked rows and by block Lanczos, while few steps keep the rows well
+    conditioned."""
     for steps in (0, 1, 2, 4):
         for observers in ([0], [1, 2]):
             found = sequence_loss(lambda t: graph, graph.n, steps, observers)
@@ -89,7 +93,8 @@ def test_butterfly() -> None:
 
 
 def test_rows_without_certificate_are_charged() -> None:
-    """Dependent rows and no residues: nobody can tell the rank, so reached peers are charged 1 and it is said."""
+    """Dependent rows and no residues: nobody can tell the rank, so reached peers are charged 1 and
+    it is said."""
     rows = np.array([[1.0, 1, 1, 0], [1, 1, 2, 0], [2, 2, 3, 0]])
     found = stacked_loss(rows)
     assert found.status == "upper bound"
@@ -101,7 +106,8 @@ def test_rows_without_certificate_are_charged() -> None:
 
 
 def test_a_numerical_rank_below_the_exact_one_is_charged() -> None:
-    """Stacked powers on a torus: the exact rank is 121, double precision finds less, so every reached peer costs 1."""
+    """Stacked powers on a torus: the exact rank is 121, double precision finds less, so every
+    reached peer costs 1."""
     graph = torus(16, 16)
     rows = sequence_rows(lambda t: graph, 256, 30, [0])
     found = stacked_loss(rows.values, rows.modulo)
@@ -111,7 +117,8 @@ def test_a_numerical_rank_below_the_exact_one_is_charged() -> None:
 
 
 def test_thirty_digits_decide_what_double_precision_cannot() -> None:
-    """The same rows in about 30 digits give the loss of block Lanczos, by another way altogether."""
+    """The same rows in about 30 digits give the loss of block Lanczos, by another way
+    altogether."""
     graph = torus(16, 16)
     found = sequence_loss(lambda t: graph, 256, 30, [0])
     assert found.status == "exact"
@@ -128,7 +135,8 @@ def test_changing_random_graphs_are_decided() -> None:
 
 
 def test_underflow_is_not_zero() -> None:
-    """A coefficient below every float (3^-740, say) vanishes in floats, but not modulo a prime: its peer is exposed."""
+    """A coefficient below every float (3^-740, say) vanishes in floats, but not modulo a prime: its
+    peer is exposed."""
     rows = np.array([[1.0, 0.0, 0.0], [0.5, 0.0, 0.0]])
 
     def modulo(prime: int) -> Ints:
@@ -144,10 +152,14 @@ def test_linear_gaussian() -> None:
     noise = np.concatenate([a, np.diag(np.sqrt([0, 0.1, 0]))], axis=1)
     np.testing.assert_allclose(linear_gaussian(a, noise), [1, 0.71929825, 0.98245614], rtol=1e-7)
     rows = sequence_rows(lambda t: grid(3, 3), 9, 3, [0]).values
-    np.testing.assert_allclose(linear_gaussian(rows, rows), leverage(grid(3, 3), [0], 3).loss, atol=1e-9)
+    np.testing.assert_allclose(
+        linear_gaussian(rows, rows), leverage(grid(3, 3), [0], 3).loss, atol=1e-9
+    )
     np.testing.assert_array_equal(linear_gaussian(np.eye(2), np.array([[1.0], [0.0]])), [1, np.inf])
     # Scales apart by 1e12 are no rank deficiency.
-    np.testing.assert_allclose(linear_gaussian(np.eye(2), np.diag([1.0, 1e-12])), [1, 1e24], rtol=1e-9)
+    np.testing.assert_allclose(
+        linear_gaussian(np.eye(2), np.diag([1.0, 1e-12])), [1, 1e24], rtol=1e-9
+    )
 
 
 def test_users_with_several_scalars() -> None:
@@ -163,23 +175,39 @@ def test_message_noise() -> None:
     np.testing.assert_allclose(
         noisy_rows_loss(renoised_rows(path(3), 0, 2), 0.5), [0, 0.8115942, 0.28985507], rtol=1e-6
     )
-    expected = [0, 0.99019538, 0.92295447, 0.58545107, 0.14789031, 0.58545107, 0.92295447, 0.99019538]
-    np.testing.assert_allclose(noisy_rows_loss(renoised_rows(ring(8), 0, 4), 0.1), expected, rtol=1e-6)
+    expected = [
+        0,
+        0.99019538,
+        0.92295447,
+        0.58545107,
+        0.14789031,
+        0.58545107,
+        0.92295447,
+        0.99019538,
+    ]
+    np.testing.assert_allclose(
+        noisy_rows_loss(renoised_rows(ring(8), 0, 4), 0.1), expected, rtol=1e-6
+    )
 
 
 def test_tapered_message_noise() -> None:
     """gossip:MUF-X1: hypercube(4), tau = 0.2 four times, then 0.2 * 0.6^j."""
     tau = np.repeat([0.2] * 4 + [0.2 * 0.6**j for j in range(1, 5)], 4)
     found = noisy_rows_loss(renoised_rows(hypercube(4), 0, 8), tau)
-    np.testing.assert_allclose(found[[1, 3, 7, 15]], [0.96226381, 0.50604378, 0.39425749, 0.40170694], rtol=1e-6)
+    np.testing.assert_allclose(
+        found[[1, 3, 7, 15]], [0.96226381, 0.50604378, 0.39425749, 0.40170694], rtol=1e-6
+    )
 
 
 def test_both_noisy_forms_agree() -> None:
-    """1 - [(I + K^T R^-1 K)^-1]_uu, the information form, with fewer and with more rows than peers."""
+    """1 - [(I + K^T R^-1 K)^-1]_uu, the information form, with fewer and with more rows than
+    peers."""
     rng = np.random.default_rng(3)
     for k in (4, 30):
         rows, tau = rng.standard_normal((k, 9)), rng.uniform(0.1, 2.0, k)
-        information = 1 - np.diagonal(np.linalg.inv(np.eye(9) + rows.T @ (rows / tau[:, None] ** 2)))
+        information = 1 - np.diagonal(
+            np.linalg.inv(np.eye(9) + rows.T @ (rows / tau[:, None] ** 2))
+        )
         np.testing.assert_allclose(noisy_rows_loss(rows, tau), information, atol=1e-12)
 
 

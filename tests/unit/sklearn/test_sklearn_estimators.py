@@ -1,4 +1,5 @@
-"""Estimators: what they learn against scikit-learn itself, models by peer, the account, tools, and bad input."""
+"""Estimators: what they learn against scikit-learn itself, models by peer, the account, tools, and
+bad input."""
 
 import pickle
 import re
@@ -19,6 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import bruit as br
 from bruit.errors import ConfigError, PrivacyError
+from bruit.mechanisms import RecordSums
 from bruit.sklearn import (
     EstimatorError,
     GossipClassifier,
@@ -31,21 +33,32 @@ from bruit.sklearn import (
     convergence,
 )
 from bruit.sklearn.noise import Wish
-from bruit.tasks.data import load as load_table
+from bruit.tasks.data.sources import load as load_table
 
 # most fits here are short, or private with a known seed, on purpose
-pytestmark = [pytest.mark.filterwarnings("ignore::bruit.sklearn.PrivacyWarning"),
-              pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")]  # fmt: skip
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::bruit.sklearn.PrivacyWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 BOTH_WORDS = "give clip, the largest norm of a gradient, or row_bound"
 RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(-1, 1, (120, 3))
-LONG = np.column_stack((ROWS, np.ones(120)))  # with the intercept's 1, which these models regularize like the rest
+LONG = np.column_stack(
+    (ROWS, np.ones(120))
+)  # with the intercept's 1, which these models regularize like the rest
 SIGNS = np.where(ROWS @ np.array([2.0, -1.0, 0.5]) + 0.3 * RNG.normal(size=120) > 0.2, "yes", "no")
 NUMBERS = ROWS @ np.array([2.0, -1.0, 0.5]) + 3.0
 WHOSE = np.repeat(["ann", "bob", "cyd", "dan", "eve", "fay"], 20)
 OPPOSITE = np.where((ROWS[:, 0] > 0) == np.isin(WHOSE, ["ann", "bob", "cyd"]), 1, 0)
-SIX = [PersonalizedClassifier, GossipClassifier, WalkClassifier, PersonalizedRegressor, GossipRegressor, WalkRegressor]
+SIX = [
+    PersonalizedClassifier,
+    GossipClassifier,
+    WalkClassifier,
+    PersonalizedRegressor,
+    GossipRegressor,
+    WalkRegressor,
+]
 CLUSTERS = br.graphs.from_edges(6, [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)])
 
 
@@ -58,11 +71,14 @@ def target(kind):
 
 
 def epsilon_of(mu, delta=1e-6):
-    """gossip:DP-4, inverted by bisection: delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
+    """gossip:DP-4, inverted by bisection: delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 -
+    eps/mu)."""
     low, high = 0.0, 1e3
     for _ in range(200):
         middle = (low + high) / 2
-        lost = np.exp(log_ndtr(mu / 2 - middle / mu)) - np.exp(middle + log_ndtr(-mu / 2 - middle / mu))
+        lost = np.exp(log_ndtr(mu / 2 - middle / mu)) - np.exp(
+            middle + log_ndtr(-mu / 2 - middle / mu)
+        )
         low, high = (middle, high) if lost > delta else (low, middle)
     return high
 
@@ -71,7 +87,8 @@ def epsilon_of(mu, delta=1e-6):
 
 
 def test_gossip_among_all_finds_scikit_learns_model():
-    """Everybody with everybody averages exactly, so gossip SGD is gradient descent on all rows (gossip:DS-1)."""
+    """Everybody with everybody averages exactly, so gossip SGD is gradient descent on all rows
+    (gossip:DS-1)."""
     found = GossipClassifier(l2=0.05, steps=600, random_state=0).fit(ROWS, SIGNS, peers=WHOSE)
     known = LogisticRegression(C=1 / (0.05 * 120), fit_intercept=False, tol=1e-10)
     known.fit(LONG, SIGNS)
@@ -82,7 +99,9 @@ def test_gossip_among_all_finds_scikit_learns_model():
 
 def test_three_classes_are_softmax_regression():
     labels = np.array(["low", "mid", "high"])[np.digitize(ROWS[:, 0], [-0.3, 0.3])]
-    found = GossipClassifier(l2=0.05, steps=600, fit_intercept=False, random_state=0).fit(ROWS, labels, peers=WHOSE)
+    found = GossipClassifier(l2=0.05, steps=600, fit_intercept=False, random_state=0).fit(
+        ROWS, labels, peers=WHOSE
+    )
     known = LogisticRegression(C=1 / (0.05 * 120), fit_intercept=False, tol=1e-10).fit(ROWS, labels)
     assert found.coef_ == pytest.approx(known.coef_, abs=1e-3)
     assert found.decision_function(ROWS).shape == (120, 3)
@@ -90,20 +109,25 @@ def test_three_classes_are_softmax_regression():
 
 
 def test_gossip_regression_is_ridge():
-    found = GossipRegressor(l2=0.1, steps=400, fit_intercept=False, random_state=0).fit(ROWS, NUMBERS, peers=WHOSE)
+    found = GossipRegressor(l2=0.1, steps=400, fit_intercept=False, random_state=0).fit(
+        ROWS, NUMBERS, peers=WHOSE
+    )
     known = Ridge(alpha=0.1 * 120, fit_intercept=False).fit(ROWS, NUMBERS)
     assert found.coef_ == pytest.approx(known.coef_, abs=1e-6)
     assert found.score(ROWS, NUMBERS) == pytest.approx(known.score(ROWS, NUMBERS))
 
 
 def test_a_walk_finds_the_model_all_peers_share():
-    """NUMBERS are exact, so every peer's loss has the same minimizer, and any walk that visits all finds it."""
+    """NUMBERS are exact, so every peer's loss has the same minimizer, and any walk that visits all
+    finds it."""
     found = WalkRegressor(steps=500, random_state=0).fit(ROWS, NUMBERS, peers=WHOSE)
     assert np.append(found.coef_, found.intercept_) == pytest.approx((2, -1, 0.5, 3), abs=0.05)
 
 
 def test_personal_models_of_two_clusters_that_disagree():
-    found = PersonalizedClassifier(graph=CLUSTERS, steps=60, random_state=0).fit(ROWS, OPPOSITE, peers=WHOSE)
+    found = PersonalizedClassifier(graph=CLUSTERS, steps=60, random_state=0).fit(
+        ROWS, OPPOSITE, peers=WHOSE
+    )
     assert found.score(ROWS, OPPOSITE, peers=WHOSE) > 0.9
     assert found.score(ROWS, OPPOSITE) < 0.65
     assert found.peer_coef_.shape == (6, 1, 3)
@@ -117,7 +141,9 @@ def test_personal_models_of_two_clusters_that_disagree():
 @pytest.mark.slow
 def test_a_loose_coupling_leaves_everybody_alone():
     """perso:PERSO-1: as the coupling goes to 0, each peer fits its own rows."""
-    found = PersonalizedRegressor(coupling=1e-6, l2=0.1, steps=400, random_state=0).fit(ROWS, NUMBERS, peers=WHOSE)
+    found = PersonalizedRegressor(coupling=1e-6, l2=0.1, steps=400, random_state=0).fit(
+        ROWS, NUMBERS, peers=WHOSE
+    )
     mine = WHOSE == "dan"
     known = Ridge(alpha=0.1 * 20, fit_intercept=False).fit(LONG[mine], NUMBERS[mine])
     assert found.predict(ROWS, peers="dan") == pytest.approx(known.predict(LONG), abs=1e-3)
@@ -142,18 +168,31 @@ def test_rows_are_dealt_evenly():
 
 def test_a_graph_with_labels_is_matched_by_label(tmp_path):
     (tmp_path / "friends.txt").write_text("fay ann\nann bob\nbob cyd\ncyd dan\ndan eve\n")
-    found = quick(PersonalizedClassifier, graph=f"file:{tmp_path / 'friends.txt'}").fit(ROWS, OPPOSITE, peers=WHOSE)
+    found = quick(PersonalizedClassifier, graph=f"file:{tmp_path / 'friends.txt'}").fit(
+        ROWS, OPPOSITE, peers=WHOSE
+    )
     assert found.peers_.tolist() == sorted(set(WHOSE))
-    turned = br.graphs.from_edges(6, CLUSTERS.edges(), labels=("fay", "eve", "dan", "cyd", "bob", "ann"))
+    turned = br.graphs.from_edges(
+        6, CLUSTERS.edges(), labels=("fay", "eve", "dan", "cyd", "bob", "ann")
+    )
     found = quick(PersonalizedClassifier, graph=turned, steps=60).fit(ROWS, OPPOSITE, peers=WHOSE)
     assert found.peers_.tolist() == ["fay", "eve", "dan", "cyd", "bob", "ann"]
     assert found.score(ROWS, OPPOSITE, peers=WHOSE) > 0.9
     with pytest.raises(EstimatorError, match="peer 'fay' of the graph given:6 holds no row"):
-        quick(PersonalizedClassifier, graph=turned).fit(ROWS, OPPOSITE, peers=np.where(WHOSE == "fay", "zoe", WHOSE))
+        quick(PersonalizedClassifier, graph=turned).fit(
+            ROWS, OPPOSITE, peers=np.where(WHOSE == "fay", "zoe", WHOSE)
+        )
 
 
-@pytest.mark.parametrize(("graph", "name"), [(None, "complete:6"), ("ring", "ring:6"), ("regular,degree=4",
-                         "regular:6,degree=4"), ("star:6", "star:6")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("graph", "name"),
+    [
+        (None, "complete:6"),
+        ("ring", "ring:6"),
+        ("regular,degree=4", "regular:6,degree=4"),
+        ("star:6", "star:6"),
+    ],
+)
 def test_graphs_by_name(graph, name):
     assert quick(GossipClassifier, graph=graph).fit(ROWS, SIGNS, peers=WHOSE).graph_.name == name
 
@@ -179,7 +218,8 @@ def test_without_noise_it_says_so(kind):
 
 
 def test_the_account_of_gossip_by_hand():
-    """gossip:DP-4, DP-8: 15 releases of sensitivity 2 and sigma 20 are mu-GDP, mu = 2 sqrt(15) / 20."""
+    """gossip:DP-4, DP-8: 15 releases of sensitivity 2 and sigma 20 are mu-GDP, mu = 2 sqrt(15) /
+    20."""
     private = quick(GossipClassifier, steps=15, clip=1.0, sigma=20.0, row_bound=2.0)
     found = private.fit(ROWS, SIGNS, peers=WHOSE).privacy_
     assert float(found.epsilon) == pytest.approx(epsilon_of(2 * np.sqrt(15) / 20), rel=1e-6)
@@ -193,7 +233,9 @@ def test_the_account_of_gossip_by_hand():
 def test_a_budget_is_kept_and_used_up(kind, level):
     found = quick(kind, epsilon=3.0, delta=1e-5, row_bound=2.0, derivative_clip=1.0, level=level)
     found.fit(ROWS, target(kind), peers=WHOSE)
-    assert 3.0 - 1e-5 < float(found.privacy_.epsilon) <= 3.0  # the rounding of all messages has room in it
+    assert (
+        3.0 - 1e-5 < float(found.privacy_.epsilon) <= 3.0
+    )  # the rounding of all messages has room in it
     assert found.privacy_.level == level
     assert found.privacy_.pair("ann", "bob") <= found.privacy_.epsilon
 
@@ -207,7 +249,8 @@ def test_a_walk_hides_in_its_own_noise():
 
 @pytest.mark.parametrize("kind", SIX)
 def test_nothing_of_a_private_fit_is_read_off_the_rows(kind):
-    """Conventions: step sizes, clips and noise come from declared constants; other rows, the same protocol."""
+    """Conventions: step sizes, clips and noise come from declared constants; other rows, the same
+    protocol."""
     private = quick(kind, epsilon=3.0, row_bound=2.0, derivative_clip=1.0)
     one = clone(private).fit(ROWS, target(kind), peers=WHOSE).run_
     two = clone(private).fit(50 * ROWS[::-1], target(kind), peers=WHOSE).run_
@@ -219,14 +262,17 @@ def test_nothing_of_a_private_fit_is_read_off_the_rows(kind):
 def test_a_budget_that_was_not_kept_gives_no_model():
     spent = quick(GossipClassifier, sigma=1.0, row_bound=2.0).fit(ROWS, SIGNS, peers=WHOSE).run_
     with pytest.raises(PrivacyError, match=r"of a budget of 0\.5; its models are not given out"):
-        Wish(0.5, 1e-6, None, 1.0, "user").check_kept(spent)
+        Wish(epsilon=0.5, delta=1e-6, sigma=None, clip=1.0, level="user").check_kept(spent)
 
 
 def test_noise_differs_unless_the_seed_is_given():
     private = GossipClassifier(sigma=5.0, row_bound=2.0, steps=3)
     seeds = {private.fit(ROWS, SIGNS).run_.seed for _ in range(3)}
     assert len(seeds) == 3
-    twice = [clone(private).set_params(random_state=np.random.RandomState(1)).fit(ROWS, SIGNS) for _ in range(2)]
+    twice = [
+        clone(private).set_params(random_state=np.random.RandomState(1)).fit(ROWS, SIGNS)
+        for _ in range(2)
+    ]
     assert twice[0].coef_.tolist() == twice[1].coef_.tolist()
 
 
@@ -256,8 +302,11 @@ def test_grid_search_in_a_pipeline_with_peers():
     with sklearn.config_context(enable_metadata_routing=True):
         model = quick(PersonalizedClassifier, graph="complete", unknown_peers="mean")
         model.set_fit_request(peers=True).set_score_request(peers=True)
-        search = GridSearchCV(make_pipeline(FunctionTransformer(np.tanh), model),
-                              {"personalizedclassifier__coupling": [0.01, 100.0]}, cv=3)  # fmt: skip
+        search = GridSearchCV(
+            make_pipeline(FunctionTransformer(np.tanh), model),
+            {"personalizedclassifier__coupling": [0.01, 100.0]},
+            cv=3,
+        )
         order = RNG.permutation(120)
         search.fit(ROWS[order], OPPOSITE[order], peers=WHOSE[order])
         assert search.best_params_ == {"personalizedclassifier__coupling": 0.01}
@@ -281,35 +330,117 @@ FIT = {
     "one class": (GossipClassifier(), {"y": np.ones(120)}, "one class"),
     "one peer": (GossipClassifier(), {"peers": np.zeros(120)}, "all rows belong to peer"),
     "too few peers": (GossipClassifier(), {"peers": 1}, "two peers or more, found 1"),
-    "peers of another length": (GossipClassifier(), {"peers": WHOSE[:5]}, r"shape \(5,\) for 120 rows"),
+    "peers of another length": (
+        GossipClassifier(),
+        {"peers": WHOSE[:5]},
+        r"shape \(5,\) for 120 rows",
+    ),
     "peer without a name": (GossipClassifier(), {"peers": [None] * 120}, "label of a peer is None"),
     "peer nan": (GossipClassifier(), {"peers": np.full(120, np.nan)}, "label of a peer is nan"),
-    "mixed labels": (GossipClassifier(), {"peers": np.array(["a", 1] * 60, object)}, "different types"),
-    "a graph of others": (GossipClassifier(graph="ring:5"), {}, "has 5 peers, but the rows belong to 6"),
+    "mixed labels": (
+        GossipClassifier(),
+        {"peers": np.array(["a", 1] * 60, object)},
+        "different types",
+    ),
+    "a graph of others": (
+        GossipClassifier(graph="ring:5"),
+        {},
+        "has 5 peers, but the rows belong to 6",
+    ),
     "no graph at all": (GossipClassifier(graph=3), {}, "graph is a Graph"),
-    "isolated peer": (PersonalizedClassifier(graph=br.graphs.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4)])), {},
-                      "peer 'fay' has no neighbor"),
+    "isolated peer": (
+        PersonalizedClassifier(graph=br.graphs.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4)])),
+        {},
+        "peer 'fay' has no neighbor",
+    ),
     "changing graph": (PersonalizedClassifier(graph="butterfly:8"), {"peers": 8}, "changing graph"),
     "changing walk": (WalkClassifier(graph="butterfly:8"), {"peers": 8}, "changing graph"),
     "no steps": (GossipClassifier(steps=0), {}, "whole number >= 1, found 0"),
     "unknown word": (GossipClassifier(unknown_peers="ignore"), {}, "'error' or 'mean'"),
-    "unknown confidences": (PersonalizedClassifier(confidences="all"), {}, "confidences is 'sizes'"),
-    "budget zero": (GossipClassifier(epsilon=0.0, clip=1.0), {}, "epsilon must be a positive number, found 0"),
+    "unknown confidences": (
+        PersonalizedClassifier(confidences="all"),
+        {},
+        "confidences is 'sizes'",
+    ),
+    "budget zero": (
+        GossipClassifier(epsilon=0.0, clip=1.0),
+        {},
+        "epsilon must be a positive number, found 0",
+    ),
     "two amounts": (GossipClassifier(epsilon=1.0, sigma=1.0), {}, "say how much noise once"),
     "unknown level": (GossipClassifier(level="row"), {}, "found 'row'"),
     "no bound": (GossipClassifier(epsilon=1.0, rate=0.1), {}, BOTH_WORDS),
     "step from the rows": (GossipClassifier(epsilon=1.0, clip=1.0), {}, "give rate, or row_bound"),
-    "curvature from the rows": (PersonalizedClassifier(epsilon=1.0, clip=1.0), {}, "give smoothness, or row_bound"),
-    "records without bound": (WalkClassifier(epsilon=1.0, rate=0.1, level="record"), {}, "give row_bound"),
-    "residuals without bound": (GossipRegressor(epsilon=1.0, row_bound=1.0, level="record"), {"y": NUMBERS},
-                                "give derivative_clip"),
-}  # fmt: skip
+    "curvature from the rows": (
+        PersonalizedClassifier(epsilon=1.0, clip=1.0),
+        {},
+        "give smoothness, or row_bound",
+    ),
+    "records without bound": (
+        WalkClassifier(epsilon=1.0, rate=0.1, level="record"),
+        {},
+        BOTH_WORDS,
+    ),
+    "own models of records without bound": (
+        PersonalizedClassifier(epsilon=1.0, smoothness=1.0, level="record"),
+        {},
+        "give row_bound",
+    ),
+    "residuals without bound": (
+        GossipRegressor(epsilon=1.0, row_bound=1.0, level="record"),
+        {"y": NUMBERS},
+        "give clip, .* or derivative_clip",
+    ),
+    "a sample of peers": (
+        GossipClassifier(sigma=1.0, row_bound=1.0, sample_rate=0.5),
+        {},
+        "are about records; set level='record'",
+    ),
+    "private counts": (
+        WalkClassifier(sigma=1.0, row_bound=1.0, level="record", adjacency="add-remove"),
+        {},
+        "numbers of rows are private, .* give divisor",
+    ),
+    "sure to be there twice": (
+        GossipClassifier(sigma=1.0, row_bound=1.0, level="record", sample_rate=2.0),
+        {},
+        "above 0 and at most 1, found 2.0",
+    ),
+    "unknown adjacency": (
+        GossipClassifier(sigma=1.0, row_bound=1.0, level="record", adjacency="add"),
+        {},
+        "'replace' or 'add-remove', found 'add'",
+    ),
+}
 
 
 @pytest.mark.parametrize(("estimator", "changed", "message"), FIT.values(), ids=FIT)
 def test_a_bad_fit_says_what_is_wrong(estimator, changed, message):
     with pytest.raises(EstimatorError, match=message):
         estimator.fit(**{"X": ROWS, "y": SIGNS, "peers": WHOSE, **changed})
+
+
+@pytest.mark.parametrize(
+    "kind", [GossipClassifier, pytest.param(WalkClassifier, marks=pytest.mark.slow)]
+)
+def test_rows_are_clipped_one_by_one_and_drawn_in_secret(kind):
+    """sums of clipped rows, over the public expected batch (silo:SILO-1, SILO-2)"""
+    asked = {"row_bound": 2.0, "epsilon": 3.0, "delta": 1e-5, "level": "record"}
+    few = quick(kind, **asked, clip=0.5, sample_rate=0.25).fit(ROWS, SIGNS, peers=WHOSE)
+    noise = few.run_.privacy
+    sizes = np.unique(WHOSE, return_counts=True)[1]
+    assert isinstance(noise, RecordSums)
+    assert (noise.clip, noise.sample_rate, noise.adjacency) == (0.5, 0.25, "replace")
+    assert noise.divisor == pytest.approx(0.25 * sizes.mean())
+    assert float(few.privacy_.epsilon) <= 3.0
+    assert "one record replaced" in str(few.privacy_)
+    every = quick(kind, **asked, clip=0.5).fit(ROWS, SIGNS, peers=WHOSE)
+    assert every.run_.privacy.sigma > noise.sigma  # a sample hides
+    comes = quick(kind, **asked, clip=0.5, adjacency="add-remove", divisor=20.0)
+    comes.fit(ROWS, SIGNS, peers=WHOSE)
+    assert comes.run_.privacy.sigma < every.run_.privacy.sigma  # half as far
+    assert comes.run_.privacy.divisor == 20.0
+    assert "one record added or removed" in str(comes.privacy_)
 
 
 def test_errors_are_those_of_both_worlds():
@@ -338,7 +469,9 @@ def test_a_peer_of_confidence_zero_follows_its_neighbors():
 def test_what_no_epsilon_covers_is_said():
     found = quick(GossipClassifier, sigma=5.0, row_bound=2.0).fit(ROWS, SIGNS, peers=WHOSE)
     assert [text.split(" (")[0].split(": ")[0] for text in found.privacy_.public] == [
-        "how many records each peer holds", "the classes"]
+        "how many records each peer holds",
+        "the classes",
+    ]
     assert "covered by no epsilon: how many records each peer holds" in str(found.privacy_)
     assert "covered by no epsilon" in found.privacy_._repr_html_()
 
@@ -349,7 +482,9 @@ def test_what_no_epsilon_covers_is_said():
 @pytest.mark.parametrize("kind", SIX)
 def test_a_private_fit_with_a_known_seed_warns(kind):
     private = quick(kind, epsilon=3.0, row_bound=2.0, derivative_clip=1.0)
-    with pytest.warns(PrivacyWarning, match="random_state = 0 is known, so the noise .* can be drawn again"):
+    with pytest.warns(
+        PrivacyWarning, match="random_state = 0 is known, so the noise .* can be drawn again"
+    ):
         private.fit(ROWS, target(kind), peers=WHOSE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -360,7 +495,8 @@ def test_a_private_fit_with_a_known_seed_warns(kind):
 
 @pytest.mark.parametrize("kind", [PersonalizedClassifier, GossipClassifier, WalkClassifier])
 def test_unscaled_columns_do_not_converge_and_say_so(kind):
-    """Columns of breast cancer reach from 0.001 to 4000: one step for all of them is too short for most."""
+    """Columns of breast cancer reach from 0.001 to 4000: one step for all of them is too short for
+    most."""
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.warns(ConvergenceWarning, match=r"did not converge: .* scale the columns"):
         kind(random_state=0).fit(X, y)
@@ -372,7 +508,9 @@ def test_unscaled_columns_do_not_converge_and_say_so(kind):
 
 @pytest.mark.parametrize("kind", SIX)
 def test_a_private_fit_never_reads_rows_for_a_warning(kind):
-    private = kind(steps=1, epsilon=3.0, row_bound=2.0, derivative_clip=1.0)  # one step: far from any minimum
+    private = kind(
+        steps=1, epsilon=3.0, row_bound=2.0, derivative_clip=1.0
+    )  # one step: far from any minimum
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         private.fit(1000 * ROWS, target(kind), peers=WHOSE)
@@ -386,7 +524,11 @@ def test_a_fit_that_diverges_says_so():
 def test_what_is_left_over_is_a_lower_bound():
     """The loss really falls by that much: compare with the minimum that scikit-learn finds."""
     losses = []
-    for model in (np.zeros(4), GossipRegressor(steps=2, random_state=0), Ridge(alpha=1e-3 * 120, fit_intercept=False)):
+    for model in (
+        np.zeros(4),
+        GossipRegressor(steps=2, random_state=0),
+        Ridge(alpha=1e-3 * 120, fit_intercept=False),
+    ):
         if isinstance(model, GossipRegressor):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -401,11 +543,16 @@ def test_what_is_left_over_is_a_lower_bound():
 
 @pytest.mark.parametrize("rows", [(7, 3), (3, 7)])
 def test_the_step_follows_the_curvature_of_the_losses(rows):
-    """beta lambda_max + l2 of the worst peer, also with more columns than rows; beyond WIDEST the trace bounds it."""
+    """beta lambda_max + l2 of the worst peer, also with more columns than rows; beyond WIDEST the
+    trace bounds it."""
     X = np.random.default_rng(1).normal(size=(4 * rows[0], rows[1]))
     owners = np.repeat(np.arange(4), rows[0])
     task = br.tasks.Logistic(br.tasks.Records.of(X, np.ones(len(X)), owners), 0.1)
-    known = max(np.linalg.eigvalsh(X[owners == p].T @ X[owners == p] / rows[0])[-1] for p in range(4)) / 4 + 0.1
+    known = (
+        max(np.linalg.eigvalsh(X[owners == p].T @ X[owners == p] / rows[0])[-1] for p in range(4))
+        / 4
+        + 0.1
+    )
     assert convergence.measured_smoothness(task) == pytest.approx(known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(convergence, "WIDEST", 1)
@@ -414,7 +561,8 @@ def test_the_step_follows_the_curvature_of_the_losses(rows):
 
 @pytest.mark.slow
 def test_no_noise_is_no_worse_than_noise_on_adult():
-    """The default fit used to lose to one at epsilon = 0.5, since its step came from the longest row."""
+    """The default fit used to lose to one at epsilon = 0.5, since its step came from the longest
+    row."""
     try:
         table = load_table("adult")
     except ConfigError as missing:
@@ -423,14 +571,18 @@ def test_no_noise_is_no_worse_than_noise_on_adult():
     scaler = StandardScaler().fit(Z)
     for kind in (PersonalizedClassifier, GossipClassifier, WalkClassifier):
         plain = kind(random_state=0).fit(scaler.transform(X), y).score(scaler.transform(Z), t)
-        private = kind(random_state=0, row_bound=1.0, epsilon=0.5, level="record").fit(scaler.transform(X), y)
+        private = kind(random_state=0, row_bound=1.0, epsilon=0.5, level="record").fit(
+            scaler.transform(X), y
+        )
         assert plain > 0.845  # scikit-learn: .857
         assert plain > private.score(scaler.transform(Z), t) + 0.01
 
 
 @pytest.mark.parametrize("kind", SIX)
 def test_weights_and_sparse_rows_are_refused_in_words(kind):
-    with pytest.raises(EstimatorError, match="fit takes no sample_weight: every row of a peer counts the same"):
+    with pytest.raises(
+        EstimatorError, match="fit takes no sample_weight: every row of a peer counts the same"
+    ):
         quick(kind).fit(ROWS, target(kind), sample_weight=np.ones(120))
     with pytest.raises(TypeError, match="fit has no argument 'colour'"):
         quick(kind).fit(ROWS, target(kind), colour=1)

@@ -19,12 +19,22 @@ def make_records(kind, seed=0, rows="unit", records=40, columns=4):
         targets = 2 * rng.normal(size=records)
     else:
         targets = np.concatenate([np.arange(3.0), rng.integers(0, 3, records - 3)])
-    return Records.of(features, targets, owners, rows=rows, intercept=True), features, targets, owners
+    return (
+        Records.of(features, targets, owners, rows=rows, intercept=True),
+        features,
+        targets,
+        owners,
+    )
 
 
 TASKS = [
-    (Logistic, None, 0.0), (Logistic, 0.3, 0.1), (Logistic, 0.7, 0.0),
-    (Ridge, None, 0.2), (Ridge, 0.5, 0.0), (Softmax, None, 0.0), (Softmax, None, 0.3),
+    (Logistic, None, 0.0),
+    (Logistic, 0.3, 0.1),
+    (Logistic, 0.7, 0.0),
+    (Ridge, None, 0.2),
+    (Ridge, 0.5, 0.0),
+    (Softmax, None, 0.0),
+    (Softmax, None, 0.3),
 ]
 
 
@@ -33,7 +43,8 @@ def make_task(kind, clip, l2, **options):
 
 
 def objective(task, peer, x):
-    """f_peer(x), written from the definition of the loss, record by record, clipped by integrating its slope."""
+    """f_peer(x), written from the definition of the loss, record by record, clipped by integrating
+    its slope."""
     part = next(task.records.parts(np.array([peer]), task.dim))
     kept = part.weights[0] > 0
     features, targets = part.features[0][kept], part.targets[0][kept]

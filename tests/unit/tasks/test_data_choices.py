@@ -1,4 +1,5 @@
-"""What of a data set is used is chosen and said: columns, holes, owners; nothing is dropped in silence."""
+"""What of a data set is used is chosen and said: columns, holes, owners; nothing is dropped in
+silence."""
 
 import json
 from io import StringIO
@@ -7,16 +8,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from bruit import report
-from bruit.build import build
-from bruit.config import parse
 from bruit.errors import ConfigError
-from bruit.result import load as load_run
+from bruit.runs.build import build
+from bruit.runs.file import parse
+from bruit.runs.result import load as load_run
+from bruit.show import summary as report
 from bruit.tasks import Logistic, Pairwise, Ridge, histogram
-from bruit.tasks.choice import Choice
-from bruit.tasks.data import load
-from bruit.tasks.public import Agreed
-from bruit.tasks.statistic_file import load_statistic
+from bruit.tasks.data.choice import Choice
+from bruit.tasks.data.public import Agreed
+from bruit.tasks.data.sources import load
+from bruit.tasks.pairs.statistic_file import load_statistic
 
 HEAD = "id,age,weight,color,owner,label"
 
@@ -25,8 +26,14 @@ def file_of(folder, change=lambda k, row: row, name="table.csv", rows=24):
     """24 patients of four clinics; `change` may spoil a row."""
     lines = [HEAD]
     for k in range(rows):
-        row = {"id": f"P{k:03}", "age": f"{30 + k % 5}", "weight": f"{60 + k % 7}.5", "color": ("red", "blue")[k % 2],
-               "owner": "abcd"[k % 4], "label": ("no", "yes")[k // 2 % 2]}  # fmt: skip
+        row = {
+            "id": f"P{k:03}",
+            "age": f"{30 + k % 5}",
+            "weight": f"{60 + k % 7}.5",
+            "color": ("red", "blue")[k % 2],
+            "owner": "abcd"[k % 4],
+            "label": ("no", "yes")[k // 2 % 2],
+        }
         lines.append(",".join(change(k, row).values()))
     (folder / name).write_text("\n".join(lines) + "\n")
     return str(folder / name)
@@ -34,7 +41,12 @@ def file_of(folder, change=lambda k, row: row, name="table.csv", rows=24):
 
 def holes(k, row):
     """Two holes in age, one in color, one in both age and weight."""
-    return row | {3: {"age": ""}, 5: {"age": "?"}, 8: {"color": ""}, 9: {"age": "na", "weight": "NaN"}}.get(k, {})
+    return row | {
+        3: {"age": ""},
+        5: {"age": "?"},
+        8: {"color": ""},
+        9: {"age": "na", "weight": "NaN"},
+    }.get(k, {})
 
 
 def used(task):
@@ -61,27 +73,46 @@ def test_columns_are_chosen_in_their_order(tmp_path):
     assert dropped.dim == 4  # age, two colors, intercept
 
 
-@pytest.mark.parametrize(("choice", "message"), [
-    ({"columns": ("wieght",)}, r"no column 'wieght', which columns names; did you mean 'weight'"),
-    ({"drop": ("idd",)}, r"no column 'idd', which drop names; did you mean 'id'"),
-    ({"drop": ("id",), "fill": {"heigth": 1}}, r"no column 'heigth', which fill names"),
-    ({"columns": ("age", "label")}, r"columns names 'label', the label of table.csv, which is no feature"),
-    ({"drop": ("owner",)}, r"drop names 'owner', the owner of table.csv"),
-    ({"columns": ("age",), "fill": {"weight": 1.0}}, r"fill names the column 'weight', which is not used"),
-    ({"columns": ("age", "age")}, r"the column 'age' would be used twice"),
-    ({"drop": ("id",), "fill": {"age": "old"}}, r"fill puts the text 'old' into 'age' of table.csv, which holds num"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (
+            {"columns": ("wieght",)},
+            r"no column 'wieght', which columns names; did you mean 'weight'",
+        ),
+        ({"drop": ("idd",)}, r"no column 'idd', which drop names; did you mean 'id'"),
+        ({"drop": ("id",), "fill": {"heigth": 1}}, r"no column 'heigth', which fill names"),
+        (
+            {"columns": ("age", "label")},
+            r"columns names 'label', the label of table.csv, which is no feature",
+        ),
+        ({"drop": ("owner",)}, r"drop names 'owner', the owner of table.csv"),
+        (
+            {"columns": ("age",), "fill": {"weight": 1.0}},
+            r"fill names the column 'weight', which is not used",
+        ),
+        ({"columns": ("age", "age")}, r"the column 'age' would be used twice"),
+        (
+            {"drop": ("id",), "fill": {"age": "old"}},
+            r"fill puts the text 'old' into 'age' of table.csv, which holds num",
+        ),
+    ],
+)
 def test_choices_that_do_not_fit_the_file(tmp_path, choice, message):
     with pytest.raises(ConfigError, match=message):
         Logistic.load(file_of(tmp_path), peers=3, choice=Choice(**choice))
 
 
-@pytest.mark.parametrize(("choice", "message"), [
-    ({"columns": ("a",), "drop": ("a",)}, "'a' is named in columns and in drop"),
-    ({"fill": "mean"}, "fill='mean' is not known"),
-    ({"fill": float("inf")}, "not finite"), ({"fill": {"a": float("nan")}}, "not finite"),
-    ({"holes": "keep"}, "holes='keep' is not known"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"columns": ("a",), "drop": ("a",)}, "'a' is named in columns and in drop"),
+        ({"fill": "mean"}, "fill='mean' is not known"),
+        ({"fill": float("inf")}, "not finite"),
+        ({"fill": {"a": float("nan")}}, "not finite"),
+        ({"holes": "keep"}, "holes='keep' is not known"),
+    ],
+)
 def test_choices_that_mean_nothing(choice, message):
     with pytest.raises(ConfigError, match=message):
         Choice(**choice)
@@ -92,7 +123,9 @@ def test_choices_that_mean_nothing(choice, message):
 
 def test_an_id_column_is_refused_not_one_hot_encoded(tmp_path):
     """24 different texts in 24 rows became 24 coordinates, all of them public."""
-    with pytest.raises(ConfigError, match=r"'id' holds 24 different texts in 24 rows, .* drop = \[\"id\"\]"):
+    with pytest.raises(
+        ConfigError, match=r"'id' holds 24 different texts in 24 rows, .* drop = \[\"id\"\]"
+    ):
         Logistic.load(file_of(tmp_path), peers=3)
     assert Logistic.load(file_of(tmp_path), peers=3, choice=NO_ID).dim == 5
 
@@ -110,11 +143,15 @@ def test_nearly_as_many_texts_as_rows_are_ids_too(tmp_path):
 @pytest.mark.parametrize("name", ["id", "patient_id", "PatientID", "index", "Unnamed: 0", ""])
 def test_whole_numbers_that_are_ids_by_name_are_refused(tmp_path, name):
     path = tmp_path / "numbered.csv"
-    path.write_text(f"{name},age,label\n" + "".join(f"{100 + 3 * k},{k % 5},{k % 2}\n" for k in range(12)))
+    path.write_text(
+        f"{name},age,label\n" + "".join(f"{100 + 3 * k},{k % 5},{k % 2}\n" for k in range(12))
+    )
     with pytest.raises(ConfigError, match=r"holds another whole number in every row, as ids do"):
         load(str(path))
     assert load(str(path), choice=Choice(columns=(name, "age"))).features[1, 0] == 103  # asked for
-    path.write_text("humid,age,label\n" + "".join(f"{100 + 3 * k},{k % 5},{k % 2}\n" for k in range(12)))
+    path.write_text(
+        "humid,age,label\n" + "".join(f"{100 + 3 * k},{k % 5},{k % 2}\n" for k in range(12))
+    )
     assert load(str(path)).feature_names == ("humid", "age")
 
 
@@ -128,7 +165,9 @@ def test_a_column_without_any_value_is_refused(tmp_path):
 
 
 def test_holes_are_refused_unless_something_is_chosen(tmp_path):
-    with pytest.raises(ConfigError, match=r"row 3 \(line 5\), column 'age': no value .*holes = \"drop\""):
+    with pytest.raises(
+        ConfigError, match=r"row 3 \(line 5\), column 'age': no value .*holes = \"drop\""
+    ):
         load(file_of(tmp_path, holes), choice=NO_ID)
 
 
@@ -140,11 +179,16 @@ def test_holes_are_filled_with_constants(tmp_path):
     assert table.features[9, 1] == 70.5
     assert table.feature_names == ("age", "weight", "color=blue", "color=red", "color=unknown")
     task = Logistic.load(path, peers=3, choice=choice)
-    assert used(task)["filled"] == {"age": {"holes": 3, "with": "50"}, "weight": {"holes": 1, "with": "70.5"},
-                                    "color": {"holes": 1, "with": "unknown"}}  # fmt: skip
+    assert used(task)["filled"] == {
+        "age": {"holes": 3, "with": "50"},
+        "weight": {"holes": 1, "with": "70.5"},
+        "color": {"holes": 1, "with": "unknown"},
+    }
     assert "how many holes were filled (3 in 'age', 1 in 'weight', 1 in 'color')" in facts(task)
     with pytest.raises(ConfigError, match=r"column 'color' holds no value"):
-        load(path, choice=Choice(drop=("id",), fill=0.0))  # a number for all is for columns of numbers
+        load(
+            path, choice=Choice(drop=("id",), fill=0.0)
+        )  # a number for all is for columns of numbers
     assert load(path, choice=Choice(drop=("id", "color"), fill=0.0)).features[3, 0] == 0.0
 
 
@@ -159,12 +203,17 @@ def test_holes_are_filled_with_the_mean_of_public_rows_only(tmp_path):
     mean = np.mean([40.25 + k for k in range(24) if k % 4 == 2])
     other = task.records.together().features[0][:, 0]
     assert np.isclose(other, mean).sum() == 3
-    assert used(task)["filled"]["age"] == {"holes": 3, "with": f"{mean:g}, the mean of the public rows"}
+    assert used(task)["filled"]["age"] == {
+        "holes": 3,
+        "with": f"{mean:g}, the mean of the public rows",
+    }
     # what private owners hold moves the mean in no way
     moved = file_of(tmp_path, lambda k, row: clinic_c(k, row | {"age": "999"}), "moved.csv")
     again = Logistic.load(moved, agreed=Agreed(public=("c",)), **options)
     assert used(again)["filled"] == used(task)["filled"]
-    with pytest.raises(ConfigError, match=r"but no row is public; hold some out \(test\), or fill with constants"):
+    with pytest.raises(
+        ConfigError, match=r"but no row is public; hold some out \(test\), or fill with constants"
+    ):
         Logistic.load(path, peers=3, test=0.0, standardize="none", choice=choice)
     alone = file_of(tmp_path, lambda k, row: row | ({"age": ""} if k % 4 == 2 else {}), "alone.csv")
     with pytest.raises(ConfigError, match=r"no public row of alone.csv has a value in 'age'"):
@@ -178,13 +227,21 @@ def test_records_with_holes_are_left_out_and_counted(tmp_path):
     found = used(task)
     assert (found["records"], found["with_holes"], found["held"] + found["public"]) == (24, 4, 20)
     assert found["holes"] == {"age": 3, "weight": 1, "color": 1}
-    assert "left out: 4 records with holes (3 in 'age', 1 in 'weight', 1 in 'color')" in found["in_words"]
-    assert "4 of 24 records with missing values left out (3 in 'age', 1 in 'weight', 1 in 'color')" in facts(task)
+    assert (
+        "left out: 4 records with holes (3 in 'age', 1 in 'weight', 1 in 'color')"
+        in found["in_words"]
+    )
+    assert (
+        "4 of 24 records with missing values left out (3 in 'age', 1 in 'weight', 1 in 'color')"
+        in facts(task)
+    )
     fewer = Logistic.load(path, peers=3, choice=Choice(columns=("weight",), holes="drop"))
     assert used(fewer)["with_holes"] == 1  # holes of columns that are not used drop nothing
     labels = file_of(tmp_path, lambda k, row: row | ({"label": ""} if k < 2 else {}), "labels.csv")
     assert used(Logistic.load(labels, peers=3, choice=choice))["holes"] == {"label": 2}
-    both = Logistic.load(path, peers=3, choice=Choice(drop=("id",), fill={"age": 1.0}, holes="drop"))
+    both = Logistic.load(
+        path, peers=3, choice=Choice(drop=("id",), fill={"age": 1.0}, holes="drop")
+    )
     assert used(both)["holes"] == {"weight": 1, "color": 1}
     with pytest.raises(ConfigError, match=r"every record of empty.csv has a hole \(24 in 'age'\)"):
         load(file_of(tmp_path, lambda k, row: row | {"age": ""}, "empty.csv"), choice=choice)
@@ -192,7 +249,9 @@ def test_records_with_holes_are_left_out_and_counted(tmp_path):
 
 def test_owners_that_lose_all_records_are_named(tmp_path):
     path = file_of(tmp_path, lambda k, row: row | ({"age": ""} if row["owner"] == "d" else {}))
-    task = Logistic.load(path, split="owner", choice=Choice(drop=("id",), holes="drop"), test=0.0, standardize="none")
+    task = Logistic.load(
+        path, split="owner", choice=Choice(drop=("id",), holes="drop"), test=0.0, standardize="none"
+    )
     assert task.peers == 3
     assert used(task)["owners_left_out"] == ["d"]
     assert "left out: 1 owner with a hole in every record: d" in used(task)["in_words"]
@@ -210,7 +269,9 @@ def test_arrays_are_chosen_from_in_the_same_way(tmp_path):
     assert load(path, choice=Choice(columns=("x2", "x1"), fill=5.0)).features[2].tolist() == [8, 5]
     dropped = load(path, choice=Choice(holes="drop"))
     assert (len(dropped.features), dropped.reading.dropped) == (7, 1)
-    mean = Logistic.load(path, peers=2, test=0.4, rows="none", standardize="none", choice=Choice(fill="public"))
+    mean = Logistic.load(
+        path, peers=2, test=0.4, rows="none", standardize="none", choice=Choice(fill="public")
+    )
     assert used(mean)["filled"]["x1"]["holes"] == 1
     with pytest.raises(ConfigError, match=r"fill puts the text 'a' into 'x1'"):
         load(path, choice=Choice(fill={"x1": "a"}))
@@ -223,8 +284,12 @@ def test_other_tasks_choose_and_say_too(tmp_path):
     path = file_of(tmp_path, holes)
     pairs = Pairwise.load(path, peers=3, choice=Choice(columns=("age",), holes="drop"))
     assert used(pairs)["with_holes"] == 3
-    ridge = Ridge.load(path, peers=3, label="weight", choice=Choice(drop=("id", "label", "color"), fill={"age": 1.0},
-                                                                    holes="drop"))  # fmt: skip
+    ridge = Ridge.load(
+        path,
+        peers=3,
+        label="weight",
+        choice=Choice(drop=("id", "label", "color"), fill={"age": 1.0}, holes="drop"),
+    )
     assert used(ridge)["holes"] == {"weight": 1}
     spread = load_statistic(path, "variance", ["age"], 10, "sized:1:2", holes="drop")
     assert used(spread)["with_holes"] == 3
@@ -241,8 +306,11 @@ def test_other_tasks_choose_and_say_too(tmp_path):
     many = Pairwise.load("digits", "metric", peers=50)
     assert used(many)["in_words"][-2:] == [
         "the loss is measured among 200 of 359 points",
-        "the reference of all data in one place is fitted on 1000 of 1438 points"]
-    counted = histogram(10, data=path)  # reads the label alone: ids and holes elsewhere are nobody's business
+        "the reference of all data in one place is fitted on 1000 of 1438 points",
+    ]
+    counted = histogram(
+        10, data=path
+    )  # reads the label alone: ids and holes elsewhere are nobody's business
     assert used(counted)["left_over"] == 14
     assert used(counted)["columns"] == ["label"]
 
@@ -251,12 +319,19 @@ def test_other_tasks_choose_and_say_too(tmp_path):
 
 
 def test_no_owner_is_left_out_unasked(tmp_path):
-    """Two peers of four owners ran with two owners, and nothing said that the others were dropped."""
+    """Two peers of four owners ran with two owners, and nothing said that the others were
+    dropped."""
     path, options = file_of(tmp_path), {"test": 0.0, "standardize": "none", "choice": NO_ID}
-    with pytest.raises(ConfigError, match=r"2 peers .* 4 owners, .* or use split='owner:2', which leaves out the last"):
+    with pytest.raises(
+        ConfigError,
+        match=r"2 peers .* 4 owners, .* or use split='owner:2', which leaves out the last",
+    ):
         Logistic.load(path, peers=2, split="owner", **options)
-    with pytest.raises(ConfigError, match=r"of the 4 owners 1 are public .* which leaves 3; ask for 3 peers, or "
-                                          r"split='owner:2' to leave out the last 1"):
+    with pytest.raises(
+        ConfigError,
+        match=r"of the 4 owners 1 are public .* which leaves 3; ask for 3 peers, or "
+        r"split='owner:2' to leave out the last 1",
+    ):
         Logistic.load(path, peers=2, split="owner", choice=NO_ID)
     task = Logistic.load(path, peers=2, split="owner:2", **options)
     assert task.peers == 2
@@ -274,7 +349,7 @@ def test_what_is_the_same_in_all_public_rows_and_classes_they_lack_are_said(tmp_
     assert "the same in all public rows, so centered and not scaled: weight" in words
     rare = file_of(tmp_path, lambda k, row: row | ({"label": "yes" if k == 0 else "no"}))
     words = used(Logistic.load(rare, peers=3, choice=NO_ID))["in_words"]
-    assert "1 of 2 classes are in no public row, so scores say nothing of them" in words
+    assert "1 of 2 classes is in no public row, so scores say nothing of it" in words
 
 
 # the screen, the folder
@@ -305,13 +380,18 @@ def test_the_first_screen_the_folder_and_json_say_it(tmp_path):
     again = load_run(run.save(tmp_path / "run"))
     for shown in (run, again):
         wide = StringIO()
-        report.show(Console(file=wide, width=200), shown, shown.summary())
+        Console(file=wide, width=200).print(*report.screen(shown, shown.summary()), sep="\n")
         seen = wide.getvalue()
-        for words in ("data\n  24 records: 16 held by 3 peers (5 to 6 each)\n", "left out: 6 records that the split",
-                      "left out: 1 owner, as the split asks: d",
-                      "left out: 2 records with holes (1 in 'weight', 1 in 'color')",
-                      "3 columns used: age, weight, color", "1 column not used: id", "filled: 3 holes of 'age' with 50",
-                      "public besides the messages: 8 facts read off private rows, named below"):  # fmt: skip
+        for words in (
+            "data\n  24 records: 16 held by 3 peers (5 to 6 each)\n",
+            "left out: 6 records that the split",
+            "left out: 1 owner, as the split asks: d",
+            "left out: 2 records with holes (1 in 'weight', 1 in 'color')",
+            "3 columns used: age, weight, color",
+            "1 column not used: id",
+            "filled: 3 holes of 'age' with 50",
+            "public besides the messages: 8 facts read off private rows, named below",
+        ):
             assert words in seen, (words, seen)
         assert seen.index("data\n") < seen.index("accuracy")
     told = json.loads(json.dumps(report.as_json(run, run.summary())))["data"]
@@ -321,15 +401,26 @@ def test_the_first_screen_the_folder_and_json_say_it(tmp_path):
     assert manifest["task"]["used"] == told
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    ("fill = [1]", 'task.fill = [1]: value error, fill is a number, "public", or a table of constants'),
-    ("fill = { age = true }", 'fill is a number, "public"'),
-    ('fill = "mean"', "fill='mean' is not known"),
-    ('holes = "keep"', "task.holes = 'keep': input should be 'refuse' or 'drop'"), ('drop = ["ids"]', "mean 'id'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "fill = [1]",
+            'task.fill = [1]: value error, fill is a number, "public", or a table of constants',
+        ),
+        ("fill = { age = true }", 'fill is a number, "public"'),
+        ('fill = "mean"', "fill='mean' is not known"),
+        ('holes = "keep"', "task.holes = 'keep': input should be 'refuse' or 'drop'"),
+        ('drop = ["ids"]', "mean 'id'"),
+    ],
+)
 def test_files_that_choose_badly(tmp_path, line, message):
     key = line.split(" ")[0]
-    kept = [row for row in TOML.format(file=file_of(tmp_path)).splitlines() if not row.startswith(f"{key} =")]
+    kept = [
+        row
+        for row in TOML.format(file=file_of(tmp_path)).splitlines()
+        if not row.startswith(f"{key} =")
+    ]
     text = "\n".join(kept).replace("[algorithm]", f"{line}\n[algorithm]")
     with pytest.raises(ConfigError) as caught:
         build(parse(text), text)
@@ -337,37 +428,60 @@ def test_files_that_choose_badly(tmp_path, line, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("kind", "line", "message"), [
-    ("mean", "l2 = 0.1", "task.l2 says nothing about a mean task without data"),
-    ("mean", 'split = "owner"', "task.split says nothing about a mean task"),
-    ("mean", 'drop = ["a"]', "task.drop says nothing about a mean task"),
-    ("histogram", "test = 0.1", "task.test says nothing about a histogram task without data"),
-    ("logistic", 'model = "ridge"', "task.model is of personal tasks, found a logistic task"),
-    ("softmax", "own_test = 0.5", "task.own_test is of personal or boosted tasks, found a softmax task"),
-    ("ridge", 'classes = ["a", "b"]', "task.classes says nothing about a ridge task"),
-    ("boosted", 'rows = "none"', "task.rows says nothing about a boosted task"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "line", "message"),
+    [
+        ("mean", "l2 = 0.1", "task.l2 says nothing about a mean task without data"),
+        ("mean", 'split = "owner"', "task.split says nothing about a mean task"),
+        ("mean", 'drop = ["a"]', "task.drop says nothing about a mean task"),
+        ("histogram", "test = 0.1", "task.test says nothing about a histogram task without data"),
+        ("logistic", 'model = "ridge"', "task.model is of personal tasks, found a logistic task"),
+        (
+            "softmax",
+            "predictors = 5",
+            "task.predictors is of boosted tasks, found a softmax task",
+        ),
+        ("ridge", 'classes = ["a", "b"]', "task.classes says nothing about a ridge task"),
+        ("boosted", 'rows = "none"', "task.rows says nothing about a boosted task"),
+    ],
+)
 def test_keys_that_would_be_ignored_are_refused(kind, line, message):
-    """l2 of a mean, a split of drawn values, a derivative clip of ridge: they were dropped without a word."""
+    """l2 of a mean, a split of drawn values, a derivative clip of ridge: they were dropped without
+    a word."""
     algorithm = {"boosted": "boosting", "mean": "averaging"}.get(kind, "gossip-sgd")
-    data = "" if kind in ("mean", "histogram") else 'data = "diabetes"\n' if kind == "ridge" else 'data = "iris"\n'
-    text = (f'graph = "complete:3"\nsteps = 2\n[task]\nkind = "{kind}"\n{data}{line}\n'
-            f'[algorithm]\nname = "{algorithm}"\n')  # fmt: skip
+    data = (
+        ""
+        if kind in ("mean", "histogram")
+        else 'data = "diabetes"\n'
+        if kind == "ridge"
+        else 'data = "iris"\n'
+    )
+    text = (
+        f'graph = "complete:3"\nsteps = 2\n[task]\nkind = "{kind}"\n{data}{line}\n'
+        f'[algorithm]\nname = "{algorithm}"\n'
+    )
     with pytest.raises(ConfigError, match=message):
         build(parse(text), text)
 
 
 def test_a_derivative_clip_of_ridge_is_used():
     """It was taken out before the task was made."""
-    text = ('graph = "complete:3"\nsteps = 2\n[task]\nkind = "ridge"\ndata = "diabetes"\nderivative_clip = 0.5\n'
-            '[algorithm]\nname = "gossip-sgd"\n')  # fmt: skip
+    text = (
+        'graph = "complete:3"\nsteps = 2\n[task]\nkind = "ridge"\ndata = '
+        '"diabetes"\nderivative_clip = 0.5\n'
+        '[algorithm]\nname = "gossip-sgd"\n'
+    )
     assert build(parse(text), text).task.derivative_clip == 0.5
 
 
 def test_long_numbers_that_are_names_stay_apart(tmp_path):
-    """Classes, categories and owners with more digits than are shown by default, or than a float holds."""
-    long = (("1000001", "1000002"), ("90071992547409921", "90071992547409922"),
-            ("36028797018963968", "36028797018963969"))  # fmt: skip
+    """Classes, categories and owners with more digits than are shown by default, or than a float
+    holds."""
+    long = (
+        ("1000001", "1000002"),
+        ("90071992547409921", "90071992547409922"),
+        ("36028797018963968", "36028797018963969"),
+    )
     lines = [f"{k},{long[0][k % 2]},{long[1][k % 2]},{long[2][k // 2 % 2]}" for k in range(40)]
     (tmp_path / "long.csv").write_text("x,label,place,owner\n" + "\n".join(lines) + "\n")
     table = load(str(tmp_path / "long.csv"), agreed=Agreed(vocabulary={"place": long[1]}))

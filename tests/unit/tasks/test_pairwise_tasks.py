@@ -1,4 +1,5 @@
-"""Tasks about pairs of points: values and gradients against their definitions, files, and what is refused."""
+"""Tasks about pairs of points: values and gradients against their definitions, files, and what is
+refused."""
 
 import numpy as np
 import pytest
@@ -6,16 +7,16 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 
 import bruit as br
-from bruit.build import build
-from bruit.config import parse
 from bruit.errors import ConfigError
-from bruit.statistics import Kernel, auc, peer_statistic, u_statistic
-from bruit.statistics.kernels import gini
+from bruit.runs.build import build
+from bruit.runs.file import parse
 from bruit.tasks import Pairwise, Statistic
-from bruit.tasks.pair_losses import MetricLoss, ScoreLoss, named_loss
-from bruit.tasks.pairwise import public_codebook
-from bruit.tasks.points import Points, grid_codebook, middles
-from bruit.tasks.statistic_file import load_statistic
+from bruit.tasks.data.points import Points, grid_codebook, middles
+from bruit.tasks.pairs import Kernel, auc, peer_statistic, u_statistic
+from bruit.tasks.pairs.kernels import gini
+from bruit.tasks.pairs.losses import MetricLoss, ScoreLoss, named_loss
+from bruit.tasks.pairs.pairwise import public_codebook
+from bruit.tasks.pairs.statistic_file import load_statistic
 
 
 def labeled(n=12, features=3, classes=2, seed=0):
@@ -23,12 +24,17 @@ def labeled(n=12, features=3, classes=2, seed=0):
     return rng.normal(size=(n, features)), (np.arange(n) % classes).astype(float)
 
 
-@pytest.mark.parametrize("loss", [ScoreLoss(), ScoreLoss(hinge=True), MetricLoss()], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(
+    "loss", [ScoreLoss(), ScoreLoss(hinge=True), MetricLoss()], ids=lambda loss: loss.name
+)
 def test_gradients_are_those_of_the_values(loss):
     """Central differences of the weighted sum over pairs of points, several points a peer."""
     rng = np.random.default_rng(1)
     dim, k = loss.dim(3), 4
-    x, y = (np.concatenate((rng.normal(size=(k, m, 3)), rng.integers(0, 2, (k, m, 1))), axis=2) for m in (2, 3))
+    x, y = (
+        np.concatenate((rng.normal(size=(k, m, 3)), rng.integers(0, 2, (k, m, 1))), axis=2)
+        for m in (2, 3)
+    )
     here, there, models = rng.random((k, 2)), rng.random((k, 3)), rng.normal(size=(k, dim))
     found = loss.gradient(models, x, here, y, there)
 
@@ -38,7 +44,9 @@ def test_gradients_are_those_of_the_values(loss):
     for c in range(dim):
         nudge = np.zeros(dim)
         nudge[c] = 1e-6
-        assert found[:, c] == pytest.approx((worth(models + nudge) - worth(models - nudge)) / 2e-6, abs=1e-6)
+        assert found[:, c] == pytest.approx(
+            (worth(models + nudge) - worth(models - nudge)) / 2e-6, abs=1e-6
+        )
 
 
 def test_losses_of_two_points():
@@ -50,7 +58,9 @@ def test_losses_of_two_points():
     assert ScoreLoss(hinge=True).value(model, x, y)[0, 0, 0] == pytest.approx(0.5)
     farther = y + np.array([[[0.0, 2.0, 0.0]]])  # scores 2 and 4
     assert ScoreLoss(hinge=True).value(4 * model, x, farther)[0, 0, 0] == pytest.approx(0.5 + 2)
-    assert MetricLoss().value(np.eye(2).reshape(1, 4), x, y)[0, 0, 0] == pytest.approx(np.log(1 + np.exp(-4)))
+    assert MetricLoss().value(np.eye(2).reshape(1, 4), x, y)[0, 0, 0] == pytest.approx(
+        np.log(1 + np.exp(-4))
+    )
 
 
 def test_lipschitz_constants_hold():
@@ -99,9 +109,16 @@ def test_an_auc_is_scaled_by_public_counts():
     scores = np.round(scores, 1)
     task = Statistic.auc(scores, labels)
     assert task.truth == pytest.approx(roc_auc_score(labels, scores))
-    assert Statistic.auc(scores, labels, ties="zero").truth == pytest.approx(auc(scores, labels, "zero"))
-    shown, pairs = task.value(np.arange(50)), np.array([(u, v) for u in range(50) for v in range(u)]).T
-    assert task.pair_value(shown[pairs[0]], shown[pairs[1]], 0.0).mean() == pytest.approx(task.truth)
+    assert Statistic.auc(scores, labels, ties="zero").truth == pytest.approx(
+        auc(scores, labels, "zero")
+    )
+    shown, pairs = (
+        task.value(np.arange(50)),
+        np.array([(u, v) for u in range(50) for v in range(u)]).T,
+    )
+    assert task.pair_value(shown[pairs[0]], shown[pairs[1]], 0.0).mean() == pytest.approx(
+        task.truth
+    )
     assert "positives and negatives" in str(task.describe()["public"])
 
 
@@ -134,7 +151,9 @@ def test_statistics_of_files(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text(CSV)
     file, incomes = str(path), np.arange(10) / 10
-    assert load_statistic(file, "gini", ["income"], 10).truth == pytest.approx(u_statistic(incomes, gini()))
+    assert load_statistic(file, "gini", ["income"], 10).truth == pytest.approx(
+        u_statistic(incomes, gini())
+    )
     owned = load_statistic(file, "gini", ["income"], 4, "owner", owner="village")
     assert owned.truth == pytest.approx(peer_statistic(incomes, np.arange(10) % 4, gini()))
     ranked = load_statistic(file, "auc", ["income"], 10, label="kind")
@@ -145,20 +164,31 @@ def test_statistics_of_files(tmp_path):
     assert known.peers == 100
     data = load_breast_cancer()
     whole = load_statistic("breast_cancer", "auc", ["mean smoothness"], 569)
-    assert whole.truth == pytest.approx(roc_auc_score(data.target == data.target.max(), data.data[:, 4]))
+    assert whole.truth == pytest.approx(
+        roc_auc_score(data.target == data.target.max(), data.data[:, 4])
+    )
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"kernel": "ginni"}, "no kernel 'ginni'; did you mean 'gini'"), ({"columns": []}, "say of which columns"),
-    ({"columns": ["incom"]}, "no column 'incom'"), ({"columns": ["kind"]}, "'kind' holds text"),
-    ({"kernel": "auc"}, "does not say which column is the label"),
-    ({"kernel": "auc", "label": "village"}, "compares two classes, but the label has 4 values"),
-    ({"kernel": "auc", "label": "kind", "peers": 5}, "one record a peer, found 2 for some"),
-    ({"kernel": "kendall"}, "takes points of 2 numbers, found 1"),
-    ({"columns": ["age"], "bins": 4}, r"record \d+ has 2\d in column 0, outside the declared domain \[0, 1\]"),
-    ({"bins": 20_000}, "20000 values, more than 10000"), ({"bins": 4, "peers": 4}, "some own 3 points"),
-    ({"bins": 2, "low": 1.0}, "between low < high|outside the declared domain"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": "ginni"}, "no kernel 'ginni'; did you mean 'gini'"),
+        ({"columns": []}, "say of which columns"),
+        ({"columns": ["incom"]}, "no column 'incom'"),
+        ({"columns": ["kind"]}, "'kind' holds text"),
+        ({"kernel": "auc"}, "does not say which column is the label"),
+        ({"kernel": "auc", "label": "village"}, "compares two classes, but the label has 4 values"),
+        ({"kernel": "auc", "label": "kind", "peers": 5}, "one record a peer, found 2 for some"),
+        ({"kernel": "kendall"}, "takes points of 2 numbers, found 1"),
+        (
+            {"columns": ["age"], "bins": 4},
+            r"record \d+ has 2\d in column 0, outside the declared domain \[0, 1\]",
+        ),
+        ({"bins": 20_000}, "20000 values, more than 10000"),
+        ({"bins": 4, "peers": 4}, "some own 3 points"),
+        ({"bins": 2, "low": 1.0}, "between low < high|outside the declared domain"),
+    ],
+)
 def test_bad_files_are_refused(tmp_path, options, message):
     path = tmp_path / "people.csv"
     path.write_text(CSV)
@@ -171,7 +201,9 @@ def test_bad_points_are_refused():
     with pytest.raises(ConfigError, match="not symmetric"):
         Statistic.of(np.arange(4.0), Kernel("first", lambda x, y: x[..., 0] - 0 * y[..., 0]))
     with pytest.raises(ConfigError, match=r"outside its bounds 0\.\.1"):
-        Statistic.of(np.arange(4.0), Kernel("far", lambda x, y: np.abs(x - y)[..., 0], low=0.0, high=1.0))
+        Statistic.of(
+            np.arange(4.0), Kernel("far", lambda x, y: np.abs(x - y)[..., 0], low=0.0, high=1.0)
+        )
     with pytest.raises(ConfigError, match="all 4 users have label 1"):
         Statistic.auc(np.arange(4.0), np.ones(4))
     with pytest.raises(ConfigError, match=r"point 1 is \[nan\]"):
@@ -183,7 +215,9 @@ def test_bad_points_are_refused():
     with pytest.raises(ConfigError, match=r"at least two points of 1 numbers, found \(1, 1\)"):
         Statistic.of(np.arange(3.0), "gini", codebook=np.ones((1, 1)))
     with pytest.raises(ConfigError, match=r"no point of the codebook has the last numbers \[1.0\]"):
-        Statistic.auc(np.arange(4.0), np.array([0, 1, 0, 1]), np.array([[0.0, 0], [1, 0]])).value(np.arange(4))
+        Statistic.auc(np.arange(4.0), np.array([0, 1, 0, 1]), np.array([[0.0, 0], [1, 0]])).value(
+            np.arange(4)
+        )
 
 
 def test_bad_labels_are_refused():
@@ -198,8 +232,11 @@ def test_bad_labels_are_refused():
         named_loss("auuc")
     with pytest.raises(ConfigError, match="hold out some of them"):
         Pairwise.load("iris", "metric", 100, test=0.0, standardize="none", bins=6)
+    pairs = Pairwise.of(features, np.arange(6) % 2)
     with pytest.raises(ConfigError, match="no gradient of one peer"):
-        br.run(br.GossipSGD(), "ring:6", Pairwise.of(features, np.arange(6) % 2), steps=1)
+        pairs.gradient(np.arange(6), np.zeros((6, pairs.dim)))
+    with pytest.raises(ConfigError, match="gradients, which a pairwise task does not answer"):
+        br.run(br.GossipSGD(), "ring:6", pairs, steps=1)
 
 
 FILE = """\
@@ -222,23 +259,43 @@ RESPONSE = '\n[privacy]\nmechanism = "randomized-response"\nepsilon = 2.0\n'
 def test_experiment_files():
     made = build(parse(FILE), FILE).run()
     assert made.metrics.last("mse") < 0.1
-    text = FILE.replace('split = "sized:1:1"', 'split = "sized:1:1"\nbins = 3\nhigh = 0.2') + RESPONSE
+    text = (
+        FILE.replace('split = "sized:1:1"', 'split = "sized:1:1"\nbins = 3\nhigh = 0.2') + RESPONSE
+    )
     private = build(parse(text), text).run()
     assert private.epsilon() == pytest.approx(2.0)
     assert private.privacy.values == 6
-    text = ('graph = "complete:100"\nsteps = 20\n[task]\nkind = "pairwise"\ndata = "iris"\nloss = "ranking"\n'
-            '[algorithm]\nname = "dual-averaging"\nl1 = 0.001\nrate = 5.0\n')  # fmt: skip
+    text = (
+        'graph = "complete:100"\nsteps = 20\n[task]\nkind = "pairwise"\ndata = "iris"\nloss = '
+        '"ranking"\n'
+        '[algorithm]\nname = "dual-averaging"\nl1 = 0.001\nrate = 5.0\n'
+    )
     assert build(parse(text), text).run().metrics.last("auc") > 0.9
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (('kernel = "auc"', 'kernel = "auuc"'), "6: there is no kernel 'auuc'; did you mean 'auc'"),
-    (('kind = "statistic"', 'kind = "logistic"'), "gosta asks peers for a function of two points, which a logistic"),
-    (('kind = "statistic"', 'kind = "mean"'), "task.columns says nothing about a mean task; leave it out"),
-    (('kernel = "auc"', 'loss = "metric"\nkernel = "auc"'), "task.loss is of pairwise tasks, found a statistic task"),
-    (('data = "breast_cancer"\n', ""), "a statistic task needs data"),
-    (('name = "gosta"\n', 'name = "gosta"\n' + RESPONSE), "into how many a statistic task is rounded with task.bins"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('kernel = "auc"', 'kernel = "auuc"'), "6: there is no kernel 'auuc'; did you mean 'auc'"),
+        (
+            ('kind = "statistic"', 'kind = "logistic"'),
+            "gosta asks peers for a function of two points, which a logistic",
+        ),
+        (
+            ('kind = "statistic"', 'kind = "mean"'),
+            "task.columns says nothing about a mean task; leave it out",
+        ),
+        (
+            ('kernel = "auc"', 'loss = "metric"\nkernel = "auc"'),
+            "task.loss is of pairwise tasks, found a statistic task",
+        ),
+        (('data = "breast_cancer"\n', ""), "a statistic task needs data"),
+        (
+            ('name = "gosta"\n', 'name = "gosta"\n' + RESPONSE),
+            "into how many a statistic task is rounded with task.bins",
+        ),
+    ],
+)
 def test_bad_experiment_files(change, message):
     text = FILE.replace(*change)
     with pytest.raises(ConfigError, match=message):

@@ -1,4 +1,5 @@
-"""Closed forms for peers with one record against the specification, against Newton, and at the ends of the range."""
+"""Closed forms for peers with one record against the specification, against Newton, and at the ends
+of the range."""
 
 from math import inf
 
@@ -19,8 +20,12 @@ def test_worked_numbers():
     # walk:ADMM-10
     found = logistic_prox(RECORD, ONE, np.array([[0.2, -0.4]]), 0.5 * ONE, inf)
     assert found[0] == pytest.approx([0.346667154, -0.204443794], abs=1e-9)
-    assert huber_prox(RECORD, ONE, np.array([[3.0, 1.0]]), 2 * ONE, 0.5)[0] == pytest.approx([2.4, 0.2])
-    assert huber_prox(RECORD, ONE, np.array([[1.0, 1.0]]), 2 * ONE, 0.5)[0] == pytest.approx([0.84, 0.786666667])
+    assert huber_prox(RECORD, ONE, np.array([[3.0, 1.0]]), 2 * ONE, 0.5)[0] == pytest.approx(
+        [2.4, 0.2]
+    )
+    assert huber_prox(RECORD, ONE, np.array([[1.0, 1.0]]), 2 * ONE, 0.5)[0] == pytest.approx(
+        [0.84, 0.786666667]
+    )
     squares = huber_prox(RECORD, ONE, np.array([[3.0, 1.0]]), 2 * ONE, inf)[0]
     assert squares == pytest.approx(np.array([3.0, 1.0]) - 2 * RECORD[0] * (2.6 - 1) / 3)
 
@@ -42,7 +47,8 @@ def test_closed_forms_are_what_newton_finds(kind, clip, rho):
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e3])
 @pytest.mark.parametrize("clip", [inf, 0.3])
 def test_the_scalar_root_settles_everywhere(scale, clip):
-    """t - margin - reach min(clip, 1/(1 + e^t)) vanishes at the answer, to rounding, over ten decades of gamma."""
+    """t - margin - reach min(clip, 1/(1 + e^t)) vanishes at the answer, to rounding, over ten
+    decades of gamma."""
     rng = np.random.default_rng(1)
     a, w = scale * rng.normal(size=(2, 2000, 3))
     y, gamma = rng.choice([-1.0, 1.0], 2000), 10 ** rng.uniform(-6, 4, 2000)
@@ -60,5 +66,7 @@ def test_the_scalar_root_settles_everywhere(scale, clip):
 
 def test_a_root_that_does_not_settle_is_said(monkeypatch):
     monkeypatch.setattr(module, "ROOT_STEPS", 1)
-    with pytest.raises(ConfigError, match=r"did not settle in 1 steps \(gamma \|a\|\^2 up to 1e\+06\)"):
+    with pytest.raises(
+        ConfigError, match=r"did not settle in 1 steps \(gamma \|a\|\^2 up to 1e\+06\)"
+    ):
         logistic_prox(RECORD, ONE, np.array([[-300.0, 0.0]]), 1e6 * ONE, inf)

@@ -7,18 +7,30 @@ import numpy as np
 import pytest
 
 from bruit.errors import ConfigError
-from bruit.tasks import Logistic, Ridge, Softmax, catalog, data
+from bruit.tasks import Logistic, Ridge, Softmax
+from bruit.tasks.data import catalog
+from bruit.tasks.data import sources as data
 
 GOOD = "size,color,owner,label\n1,red,a,no\n2,blue,b,yes\n3,red,b,no\n4,red,a,yes\n"
 
 SHAPES = {  # records, features, owners as the published descriptions count them
-    "houses": (20640, 8, None), "spambase": (4601, 57, None), "svmguide3": (1284, 21, None),
-    "wine_quality": (6497, 11, None), "breast_cancer_wisconsin": (683, 9, None), "heart_disease": (740, 15, 4),
-    "school": (15362, 27, 139), "landmine": (14820, 9, 29), "parkinsons": (5875, 19, 42), "har": (10411, 561, 30),
-    "computer_buyers": (3800, 13, 190), "adult": (48842, 92, None), "fashion_mnist": (30000, 784, None),
+    "houses": (20640, 8, None),
+    "spambase": (4601, 57, None),
+    "svmguide3": (1284, 21, None),
+    "wine_quality": (6497, 11, None),
+    "breast_cancer_wisconsin": (683, 9, None),
+    "heart_disease": (740, 15, 4),
+    "school": (15362, 27, 139),
+    "landmine": (14820, 9, 29),
+    "parkinsons": (5875, 19, 42),
+    "har": (10411, 561, 30),
+    "computer_buyers": (3800, 13, 190),
+}
+LARGE = {  # the same of sets that take long to read
+    "adult": (48842, 92, None),
+    "fashion_mnist": (30000, 784, None),
     "mnist": (70000, 784, 836),
 }
-SLOW = ("adult", "fashion_mnist", "mnist")
 
 
 def need(name):
@@ -32,9 +44,16 @@ def write(folder, text, name="table.csv"):
     return str(path)
 
 
-@pytest.mark.parametrize(("name", "shape", "classes"), [
-    ("breast_cancer", (569, 30), 2), ("digits", (1797, 64), 10), ("wine", (178, 13), 3), ("iris", (150, 4), 3),
-    ("diabetes", (442, 10), None)])
+@pytest.mark.parametrize(
+    ("name", "shape", "classes"),
+    [
+        ("breast_cancer", (569, 30), 2),
+        ("digits", (1797, 64), 10),
+        ("wine", (178, 13), 3),
+        ("iris", (150, 4), 3),
+        ("diabetes", (442, 10), None),
+    ],
+)
 def test_bundled_sets(name, shape, classes):
     table = data.load(name)
     assert table.features.shape == shape
@@ -44,11 +63,17 @@ def test_bundled_sets(name, shape, classes):
     assert name in data.bundled()
 
 
-@pytest.mark.parametrize("name", [n if n not in SLOW else pytest.param(n, marks=pytest.mark.slow) for n in SHAPES])
-def test_shared_sets(name):
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        *SHAPES.items(),
+        *(pytest.param(*known, marks=pytest.mark.slow) for known in LARGE.items()),
+    ],
+)
+def test_shared_sets(name, shape):
     need(name)
     table = data.load(name)
-    records, features, owners = SHAPES[name]
+    records, features, owners = shape
     assert table.features.shape == (records, features)
     assert len(table.feature_names) == features
     assert np.isfinite(table.features).all()
@@ -59,7 +84,7 @@ def test_shared_sets(name):
 
 
 def test_every_shared_set_is_tested():
-    assert set(SHAPES) == set(catalog.SHARED)
+    assert {*SHAPES, *LARGE} == set(catalog.SHARED)
 
 
 def test_houses_label_is_the_longitude_and_the_longitude_is_no_feature():
@@ -116,40 +141,86 @@ def test_npz_of_a_user(tmp_path):
     assert table.owner_names == ("4", "9")
 
 
-@pytest.mark.parametrize(("text", "options", "message"), [
-    (GOOD.replace("2,blue", ",blue"), {}, r"table.csv row 1 \(line 3\), column 'size': no value where"),
-    (GOOD.replace("2,blue", "NaN,blue"), {}, r"row 1 \(line 3\), column 'size': no value"),
-    (GOOD.replace("2,blue", "2x,blue"), {}, r"row 1 \(line 3\), column 'size': '2x' where the column holds numbers"),
-    (GOOD.replace("2,blue", "inf,blue"), {}, r"row 1 \(line 3\), column 'size': 'inf'"),
-    (GOOD.replace("blue", ""), {}, r"row 1 \(line 3\), column 'color' holds no value"),
-    (GOOD.replace("red,b", "red,?"), {}, r"row 2 \(line 4\), column 'owner' holds no value"),
-    (GOOD + "5,red,a\n", {}, r"table.csv line 6 has 3 cells, but the header names 4 columns"),
-    (GOOD.replace("yes", "no"), {}, r"the label of table.csv has one value only"),
-    (GOOD, {"label": "lable"}, r"table.csv has no column 'lable'; did you mean 'label'\?"),
-    (GOOD, {"owner": "ownr"}, r"no column 'ownr'; did you mean 'owner'\?"),
-    (GOOD, {"label": "zzz"}, r"no column 'zzz'; there are: size, color, owner, label"),
-    (GOOD.replace("label", "outcome"), {}, r"does not say which column is the label; give label=, one of: size"),
-    ("1,2,3\n4,5,6\n", {}, r"first line of table.csv holds only numbers; it must name the columns"),
-    ("a,label\n", {}, r"table.csv holds no records"),
-    ("", {}, r"table.csv holds no records"),
-    ("a,a,label\n1,2,0\n1,2,1\n", {}, r"two columns called 'a'"),
-    ("label\n0\n1\n", {}, r"no feature column beside label and owner"),
-    ("t,label\n" + "".join(f"w{i},{i % 2}\n" for i in range(101)), {}, r"column 't' holds 101 different texts"),
-])
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (
+            GOOD.replace("2,blue", ",blue"),
+            {},
+            r"table.csv row 1 \(line 3\), column 'size': no value where",
+        ),
+        (GOOD.replace("2,blue", "NaN,blue"), {}, r"row 1 \(line 3\), column 'size': no value"),
+        (
+            GOOD.replace("2,blue", "2x,blue"),
+            {},
+            r"row 1 \(line 3\), column 'size': '2x' where the column holds numbers",
+        ),
+        (GOOD.replace("2,blue", "inf,blue"), {}, r"row 1 \(line 3\), column 'size': 'inf'"),
+        (GOOD.replace("blue", ""), {}, r"row 1 \(line 3\), column 'color' holds no value"),
+        (GOOD.replace("red,b", "red,?"), {}, r"row 2 \(line 4\), column 'owner' holds no value"),
+        (GOOD + "5,red,a\n", {}, r"table.csv line 6 has 3 cells, but the header names 4 columns"),
+        (GOOD.replace("yes", "no"), {}, r"the label of table.csv has one value only"),
+        (GOOD, {"label": "lable"}, r"table.csv has no column 'lable'; did you mean 'label'\?"),
+        (GOOD, {"owner": "ownr"}, r"no column 'ownr'; did you mean 'owner'\?"),
+        (GOOD, {"label": "zzz"}, r"no column 'zzz'; there are: size, color, owner, label"),
+        (
+            GOOD.replace("label", "outcome"),
+            {},
+            r"does not say which column is the label; give label=, one of: size",
+        ),
+        (
+            "1,2,3\n4,5,6\n",
+            {},
+            r"first line of table.csv holds only numbers; it must name the columns",
+        ),
+        ("a,label\n", {}, r"table.csv holds no records"),
+        ("", {}, r"table.csv holds no records"),
+        ("a,a,label\n1,2,0\n1,2,1\n", {}, r"two columns called 'a'"),
+        ("label\n0\n1\n", {}, r"no feature column beside label and owner"),
+        (
+            "t,label\n" + "".join(f"w{i},{i % 2}\n" for i in range(101)),
+            {},
+            r"column 't' holds 101 different texts",
+        ),
+    ],
+)
 def test_bad_csv_is_refused(tmp_path, text, options, message):
     with pytest.raises(ConfigError, match=message):
         data.load(write(tmp_path, text), **options)
 
 
-@pytest.mark.parametrize(("arrays", "options", "message"), [
-    ({"X": np.zeros((2, 2)), "y": np.array([0, 1, 1])}, {}, r"features are \(2, 2\), labels \(3,\)"),
-    ({"X": np.array([[0.0], [np.nan]]), "y": np.array([0, 1])}, {}, r"row 1, column 0 is no finite number"),
-    ({"X": np.zeros((2, 1)), "y": np.array([0, np.nan])}, {}, r"row 1: the label is no finite number"),
-    ({"X": np.array([["a"], ["b"]]), "y": np.array([0, 1])}, {}, r"features are of type"),
-    ({"X": np.zeros((2, 1)), "y": np.array([0, 1])}, {"label": "z"}, r"has no array 'z'"),
-    ({"data": np.zeros((2, 1)), "y": np.array([0, 1])}, {}, r"does not say which column is the features"),
-    ({"X": np.zeros((2, 1)), "y": np.array([0, 1], dtype=object)}, {}, r"could not be read as an NPZ file"),
-])
+@pytest.mark.parametrize(
+    ("arrays", "options", "message"),
+    [
+        (
+            {"X": np.zeros((2, 2)), "y": np.array([0, 1, 1])},
+            {},
+            r"features are \(2, 2\), labels \(3,\)",
+        ),
+        (
+            {"X": np.array([[0.0], [np.nan]]), "y": np.array([0, 1])},
+            {},
+            r"row 1, column 0 is no finite number",
+        ),
+        (
+            {"X": np.zeros((2, 1)), "y": np.array([0, np.nan])},
+            {},
+            r"row 1: the label is no finite number",
+        ),
+        ({"X": np.array([["a"], ["b"]]), "y": np.array([0, 1])}, {}, r"features are of type"),
+        ({"X": np.zeros((2, 1)), "y": np.array([0, 1])}, {"label": "z"}, r"has no array 'z'"),
+        (
+            {"data": np.zeros((2, 1)), "y": np.array([0, 1])},
+            {},
+            r"does not say which column is the features",
+        ),
+        (
+            {"X": np.zeros((2, 1)), "y": np.array([0, 1], dtype=object)},
+            {},
+            r"could not be read as an NPZ file",
+        ),
+    ],
+)
 def test_bad_npz_is_refused(tmp_path, arrays, options, message):
     np.savez(tmp_path / "set.npz", **arrays)
     with pytest.raises(ConfigError, match=message):
@@ -157,7 +228,9 @@ def test_bad_npz_is_refused(tmp_path, arrays, options, message):
 
 
 def test_names_and_paths_that_are_not_there(tmp_path, monkeypatch):
-    with pytest.raises(ConfigError, match=r"no data set is called 'digitz'; did you mean 'digits'\?"):
+    with pytest.raises(
+        ConfigError, match=r"no data set is called 'digitz'; did you mean 'digits'\?"
+    ):
         data.load("digitz")
     with pytest.raises(ConfigError, match=r"there is no file nowhere/table.csv"):
         data.load("nowhere/table.csv")
@@ -166,7 +239,9 @@ def test_names_and_paths_that_are_not_there(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"bundled with its label and has no owner"):
         data.load("iris", label="species")
     monkeypatch.setattr(catalog, "folders", lambda: [tmp_path])
-    with pytest.raises(ConfigError, match=r"houses needs the file houses/houses.csv.gz, .*set BRUIT_DATA"):
+    with pytest.raises(
+        ConfigError, match=r"houses needs the file houses/houses.csv.gz, .*set BRUIT_DATA"
+    ):
         data.load("houses")
     (tmp_path / "bad.csv").write_bytes(b"a,label\n\xff\xfe,1\n")
     with pytest.raises(ConfigError, match=r"bad.csv could not be read as CSV text"):
@@ -181,7 +256,8 @@ def test_the_data_folder_can_be_chosen(tmp_path, monkeypatch):
 
 
 def test_standardizing_uses_the_public_part_only():
-    """Changing a peer's record moves no other prepared record; the public part has mean 0 and scale 1 before rows."""
+    """Changing a peer's record moves no other prepared record; the public part has mean 0 and scale
+    1 before rows."""
     task = Ridge.load("diabetes", peers=8, rows="none")
     held_out = task.records.held_out
     np.testing.assert_allclose(held_out.features[:, :-1].mean(axis=0), 0, atol=1e-12)
@@ -190,8 +266,13 @@ def test_standardizing_uses_the_public_part_only():
     assert held_out.targets.mean() == pytest.approx(0, abs=1e-12)
     assert len(held_out.targets) == round(0.2 * 442)
     words = {fact["fact"]: fact["from"] for fact in task.describe()["public"]}
-    assert words["the 88 held-out records: they belong to no peer and are used for evaluation"] == "public rows"
-    assert any(word.startswith("column means and scales: those of the public records") for word in words)
+    assert (
+        words["the 88 held-out records: they belong to no peer and are used for evaluation"]
+        == "public rows"
+    )
+    assert any(
+        word.startswith("column means and scales: those of the public records") for word in words
+    )
 
 
 def test_a_peers_record_influences_nobody_else(tmp_path):
@@ -223,25 +304,37 @@ def test_held_out_part_belongs_to_nobody_and_is_stratified():
     json.dumps(task.describe())
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"standardize": "all"}, r"standardize='all' is not known; use 'public'"),
-    ({"test": 1.0}, r"test is 1.0; it is the share of records held out"),
-    ({"test": 0.0}, r"standardize='public' takes its statistics from the held-out part, but test is 0"),
-    ({"test": 0.001}, r"holds out \d of 150 records; at least 2 are needed"),
-    ({"rows": "l1"}, r"rows='l1' is not known"),
-    ({"peers": 1000}, r"peer 120 has no records; ask for fewer peers than 1000"),
-    ({"split": "owner"}, r"split='owner' needs an owner column"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"standardize": "all"}, r"standardize='all' is not known; use 'public'"),
+        ({"test": 1.0}, r"test is 1.0; it is the share of records held out"),
+        (
+            {"test": 0.0},
+            r"standardize='public' takes its statistics from the held-out part, but test is 0",
+        ),
+        ({"test": 0.001}, r"holds out \d of 150 records; at least 2 are needed"),
+        ({"rows": "l1"}, r"rows='l1' is not known"),
+        ({"peers": 1000}, r"peer 120 has no records; ask for fewer peers than 1000"),
+        ({"split": "owner"}, r"split='owner' needs an owner column"),
+    ],
+)
 def test_bad_preparations_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         Softmax.load("iris", **({"peers": 5} | options))
 
 
 def test_labels_that_do_not_fit_the_task(tmp_path):
-    with pytest.raises(ConfigError, match=r"iris has 3 different labels, logistic regression needs 2; use Softmax"):
+    with pytest.raises(
+        ConfigError, match=r"iris has 3 different labels, logistic regression needs 2; use Softmax"
+    ):
         Logistic.load("iris", peers=3)
-    with pytest.raises(ConfigError, match=r"has \d+ different labels, which look like numbers, not classes"):
-        Softmax.load(write(tmp_path, "a,label\n" + "".join(f"{i},{i / 7}\n" for i in range(20))), peers=3)
+    with pytest.raises(
+        ConfigError, match=r"has \d+ different labels, which look like numbers, not classes"
+    ):
+        Softmax.load(
+            write(tmp_path, "a,label\n" + "".join(f"{i},{i / 7}\n" for i in range(20))), peers=3
+        )
 
 
 def test_records_without_standardizing_or_test():
@@ -252,9 +345,12 @@ def test_records_without_standardizing_or_test():
     assert task.constants().source == "records"
 
 
-@pytest.mark.parametrize(("kind", "name"), [(Logistic, "breast_cancer"), (Softmax, "digits"), (Ridge, "diabetes")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(Logistic, "breast_cancer"), (Softmax, "digits"), (Ridge, "diabetes")]
+)
 def test_references_against_scikit_learn(kind, name):
-    """Central: scikit-learn fits the same prepared records about as well; alone is worse than central."""
+    """Central: scikit-learn fits the same prepared records about as well; alone is worse than
+    central."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.linear_model import Ridge as Rival
 
@@ -265,11 +361,17 @@ def test_references_against_scikit_learn(kind, name):
     if kind is Ridge:
         rival = Rival(alpha=1e-2, fit_intercept=False).fit(pool.features[0], pool.targets[0])
         errors = rival.predict(held_out.features) - held_out.targets
-        assert references["central"] == pytest.approx(task.records.label_unit * np.sqrt((errors**2).mean()), rel=1e-6)
+        assert references["central"] == pytest.approx(
+            task.records.label_unit * np.sqrt((errors**2).mean()), rel=1e-6
+        )
         assert references["alone"] > references["central"]
     else:
-        rival = LogisticRegression(C=100.0, fit_intercept=False, max_iter=5000).fit(pool.features[0], pool.targets[0])
-        assert references["central"] == pytest.approx(rival.score(held_out.features, held_out.targets), abs=0.02)
+        rival = LogisticRegression(C=100.0, fit_intercept=False, max_iter=5000).fit(
+            pool.features[0], pool.targets[0]
+        )
+        assert references["central"] == pytest.approx(
+            rival.score(held_out.features, held_out.targets), abs=0.02
+        )
         assert references["central"] > references["alone"] > 1 / len(task.records.classes)
 
 

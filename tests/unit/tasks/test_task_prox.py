@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from task_samples import PEERS, TASKS, make_task, objective
 
 from bruit.errors import ConfigError
 from bruit.tasks import Logistic, Records, Ridge, Softmax
 from bruit.tasks.newton import minimize as newton
+from tests.unit.tasks.task_samples import PEERS, TASKS, make_task, objective
 
 ONE = np.zeros(1, dtype=np.int64)
 
@@ -15,11 +15,18 @@ ONE = np.zeros(1, dtype=np.int64)
 def test_worked_numbers_of_the_specification():
     """walk:ADMM-10 examples: logistic and Huber, one record each."""
     one = Records.of(np.array([[0.6, 0.8]]), np.array([1.0]), ONE)
-    np.testing.assert_allclose(Logistic(one).prox(ONE, np.array([[0.2, -0.4]]), 0.5)[0],
-                               [0.346667154, -0.204443794], atol=1e-9)
+    np.testing.assert_allclose(
+        Logistic(one).prox(ONE, np.array([[0.2, -0.4]]), 0.5)[0],
+        [0.346667154, -0.204443794],
+        atol=1e-9,
+    )
     huber = Ridge(one, derivative_clip=0.5)
-    np.testing.assert_allclose(huber.prox(ONE, np.array([[3.0, 1.0]]), 2.0)[0], [2.4, 0.2], atol=1e-9)
-    np.testing.assert_allclose(huber.prox(ONE, np.array([[1.0, 1.0]]), 2.0)[0], [0.84, 0.786666667], atol=1e-9)
+    np.testing.assert_allclose(
+        huber.prox(ONE, np.array([[3.0, 1.0]]), 2.0)[0], [2.4, 0.2], atol=1e-9
+    )
+    np.testing.assert_allclose(
+        huber.prox(ONE, np.array([[1.0, 1.0]]), 2.0)[0], [0.84, 0.786666667], atol=1e-9
+    )
 
 
 def test_ridge_of_one_record_is_the_closed_form():
@@ -37,6 +44,7 @@ def test_prox_minimizes_as_scipy_does(kind, clip, l2, rho):
     x = 2 * np.random.default_rng(1).normal(size=(PEERS, task.dim))
     got = task.prox(np.arange(PEERS), x, rho)
     for peer in (0, 3):
+
         def total(z, peer=peer):
             return objective(task, peer, z) + ((z - x[peer]) ** 2).sum() / (2 * rho)
 
@@ -85,5 +93,7 @@ def test_ridge_solves_both_systems_alike():
 def test_an_unreachable_accuracy_is_said():
     task = make_task(Softmax, None, 0.0)
     part = next(task.records.parts(np.arange(2), task.dim))
-    with pytest.raises(ConfigError, match=r"row 0 of the batch did not reach gradient norm .* in 200 Newton steps"):
+    with pytest.raises(
+        ConfigError, match=r"row 0 of the batch did not reach gradient norm .* in 200 Newton steps"
+    ):
         newton(task.loss, part, np.ones((2, 3, 5)), np.ones(2), tolerance=0.0)

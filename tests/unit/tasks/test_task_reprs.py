@@ -1,4 +1,5 @@
-"""Printed tasks show counts and shapes, never a record: by discovery, with a canary that must not be seen."""
+"""Printed tasks show counts and shapes, never a record: by discovery, with a canary that must not
+be seen."""
 
 import importlib
 import pkgutil
@@ -9,21 +10,32 @@ import numpy as np
 import pytest
 
 import bruit as br
-from bruit.algorithms.averaging import Averaging
-from bruit.audits.members import Pool
-from bruit.audits.worlds import Canary, Neighbors, Reacting
-from bruit.build import build
-from bruit.config import parse
+from bruit.adversary.audits.members import RecordPool
+from bruit.adversary.audits.worlds import Canary, Neighbors, Reacting
+from bruit.algorithms.gossip.averaging import Averaging
 from bruit.graphs import complete
+from bruit.peers.site.own_records import OwnTask
 from bruit.personal.alternate import Losses
-from bruit.sites.own_records import OwnTask
+from bruit.runs.build import build
+from bruit.runs.file import parse
 from bruit.sklearn.holders import hold
-from bruit.tasks import Boosted, Logistic, Mean, Pairwise, Personal, Records, Ridge, Softmax, Statistic
-from bruit.tasks.columns import codes, read_csv
-from bruit.tasks.data import load
-from bruit.tasks.preparation import Preparation, prepare
-from bruit.tasks.public import Fact
-from bruit.tasks.split import iid
+from bruit.tasks import (
+    Boosted,
+    Logistic,
+    Mean,
+    Pairwise,
+    Personal,
+    Records,
+    Ridge,
+    Softmax,
+    Statistic,
+    Torch,
+)
+from bruit.tasks.data.columns import codes, read_csv
+from bruit.tasks.data.preparation import Preparation, prepare
+from bruit.tasks.data.public import Fact
+from bruit.tasks.data.sources import load
+from bruit.tasks.data.split import iid
 from bruit.tasks.task import Task
 from bruit.testing import Swapped
 
@@ -48,6 +60,7 @@ SAMPLES = {
     Pairwise: lambda: Pairwise.of(FEATURES, SIGNS),
     Personal: lambda: Personal(Logistic(records(SIGNS)), np.ones(3), records(SIGNS)),
     Boosted: lambda: Boosted(records(SIGNS), records(SIGNS)),
+    Torch: lambda: Torch("mlp:2", records=records((SIGNS + 1) / 2)),
     OwnTask: lambda: OwnTask(Mean(FEATURES[:1]), 0, 3),
     Losses: lambda: Losses(FEATURES[:, :1], "losses"),
     Swapped: lambda: Swapped(Mean(FEATURES)),
@@ -75,8 +88,16 @@ def kinds():
 def written(thing):
     """All ways to write a thing, alone and inside of others."""
     html = getattr(thing, "_repr_html_", None)
-    return [repr(thing), str(thing), f"{thing}", f"{thing!r}", repr([thing]), repr({"it": thing}),
-            repr((thing, 1)), html() if html else ""]  # fmt: skip
+    return [
+        repr(thing),
+        str(thing),
+        f"{thing}",
+        f"{thing!r}",
+        repr([thing]),
+        repr({"it": thing}),
+        repr((thing, 1)),
+        html() if html else "",
+    ]
 
 
 def hidden(thing):
@@ -85,7 +106,8 @@ def hidden(thing):
 
 
 def inside(thing, depth=3):
-    """A thing and the parts of it that are records of the package, without facts, which are said to be public."""
+    """A thing and the parts of it that are records of the package, without facts, which are said to
+    be public."""
     if isinstance(thing, Fact):
         return
     yield thing
@@ -93,7 +115,13 @@ def inside(thing, depth=3):
         names = [field.name for field in fields(thing)] if is_dataclass(thing) else thing._fields
         for name in names:
             part = getattr(thing, name)
-            parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, tuple | list) else [part]
+            parts = (
+                part.values()
+                if isinstance(part, Mapping)
+                else part
+                if isinstance(part, tuple | list)
+                else [part]
+            )
             for one in parts:
                 if type(one).__module__.startswith("bruit.") or is_dataclass(one):
                     yield from inside(one, depth - 1)
@@ -113,13 +141,20 @@ def test_no_way_to_print_a_task_shows_a_record(kind):
 
 def test_a_printed_task_says_how_much_there_is():
     assert repr(Mean(FEATURES)) == "<Mean task: 6 peers, models of 2 numbers, mse>"
-    assert repr(SAMPLES[Logistic]()) == "<Logistic task: 3 peers, 6 records, models of 2 numbers, accuracy>"
-    assert repr(SAMPLES[Statistic]()) == "<Statistic task: 6 peers, 6 points, models of 1 numbers, mse>"
+    assert (
+        repr(SAMPLES[Logistic]())
+        == "<Logistic task: 3 peers, 6 records, models of 2 numbers, accuracy>"
+    )
+    assert (
+        repr(SAMPLES[Statistic]())
+        == "<Statistic task: 6 peers, 6 points, models of 1 numbers, mse>"
+    )
     assert repr(records(SIGNS)).startswith("Records(blocks=1 items, sizes=array of shape (3,), ")
 
 
 def test_a_task_of_ones_own_is_hidden_without_a_word():
     """A dataclass would write all fields; whoever writes a task need not remember that."""
+
     @dataclass(frozen=True, eq=False)
     class Own(Mean):
         secret: float = CANARY
@@ -138,13 +173,25 @@ def test_what_tasks_are_made_of_is_hidden_too(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(FILE)
     table = load(str(path))
-    ready = prepare(table, *Logistic._encode(table), Preparation(2, "iid", 0, "none", "none", 0.0))
+    ready = prepare(
+        table,
+        *Logistic._encode(table),
+        Preparation(peers=2, split="iid", seed=0, standardize="none", rows="none", test=0.0),
+    )
     columns = read_csv(path)
     task = SAMPLES[Logistic]()
-    for thing in (table, ready, ready.records(), columns, codes(columns, "word"), iid(np.zeros(6), 2, 0),
-                  next(task.records.parts(np.arange(3), 1)), task.records.together(),
-                  hold(np.repeat(["canary", "other"], 3), 6, 2, 0),
-                  Pool(task, FEATURES, SIGNS, OWNERS)):  # fmt: skip
+    for thing in (
+        table,
+        ready,
+        ready.records(),
+        columns,
+        codes(columns, "word"),
+        iid(np.zeros(6), 2, 0),
+        next(task.records.parts(np.arange(3), 1)),
+        task.records.together(),
+        hold(np.repeat(["canary", "other"], 3), 6, 2, 0),
+        RecordPool(task, FEATURES, SIGNS, OWNERS),
+    ):
         for part in inside(thing):
             hidden(part)
 
@@ -152,8 +199,11 @@ def test_what_tasks_are_made_of_is_hidden_too(tmp_path):
 def test_runs_and_experiments_hide_them(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(FILE.replace("canary", "w"))
-    text = (f'graph = "complete:3"\nsteps = 2\n[task]\nkind = "logistic"\ndata = "{path}"\nstandardize = "none"\n'
-            'rows = "none"\ntest = 0.0\n[algorithm]\nname = "gossip-sgd"\n')  # fmt: skip
+    text = (
+        f'graph = "complete:3"\nsteps = 2\n[task]\nkind = "logistic"\ndata = "{path}"\nstandardize '
+        f'= "none"\n'
+        'rows = "none"\ntest = 0.0\n[algorithm]\nname = "gossip-sgd"\n'
+    )
     hidden(build(parse(text), text))
     run = br.run(Averaging(), complete(6), Mean(FEATURES), steps=1, watch=[0])
     for text in (repr(run), str(run), repr([run])):

@@ -1,7 +1,8 @@
-"""Brute force: the joint Gaussian law of all an observer sees, gradients of others reacting linearly (gossip:LG-1).
+"""Brute force: the joint Gaussian law of all an observer sees, gradients of others reacting
+linearly (gossip:LG-1).
 
-Independent of the package's accountants: states are linear forms over (shifts of all gradients, all noises), the view
-is stacked row by row, and the loss of a shift d is  d^T A_u^T (B B^T)^+ A_u d.
+Independent of the package's accountants: states are linear forms over (shifts of all gradients, all
+noises), the view is stacked row by row, and the loss of a shift d is  d^T A_u^T (B B^T)^+ A_u d.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Setting:
-    """Rounds of a noisy gradient (slope: how a peer's gradient moves its model) and exchanges with given matrices."""
+    """Rounds of a noisy gradient (slope: how a peer's gradient moves its model) and exchanges with
+    given matrices."""
 
     matrices: list[list[np.ndarray]]  # per round, per exchange: (n, n)
     slopes: np.ndarray | None = None  # (n,)

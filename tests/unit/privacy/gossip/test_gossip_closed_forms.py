@@ -5,7 +5,9 @@ import pytest
 
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import butterfly, complete, hypercube, path, ring, star
-from bruit.privacy.network.closed_forms import (
+from bruit.privacy.exact.krylov import leverage
+from bruit.privacy.exact.rows import sequence_loss
+from papers.theorems.closed_forms import (
     butterfly_loss,
     butterfly_mean,
     closed_form_guarantee,
@@ -15,8 +17,6 @@ from bruit.privacy.network.closed_forms import (
     line_loss,
     star_leaf_loss,
 )
-from bruit.privacy.network.krylov import leverage
-from bruit.privacy.network.rows import sequence_loss
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 9])
@@ -25,7 +25,9 @@ def test_against_the_certified_loss(steps):
         hops = graph.distances(v)
         expected = [line_loss(int(k), steps) for k in hops[1:]]
         np.testing.assert_allclose(leverage(graph, [v], steps).loss[1:], expected, atol=1e-9)
-    np.testing.assert_allclose(leverage(complete(6), [0], steps).loss[1:], hub_loss(steps), atol=1e-9)
+    np.testing.assert_allclose(
+        leverage(complete(6), [0], steps).loss[1:], hub_loss(steps), atol=1e-9
+    )
     np.testing.assert_allclose(leverage(star(6), [0], steps).loss[1:], hub_loss(steps), atol=1e-9)
     leaf = leverage(star(7), [3], steps).loss
     assert leaf[0] == pytest.approx(star_leaf_loss(7, 1, steps), abs=1e-9)
@@ -33,7 +35,9 @@ def test_against_the_certified_loss(steps):
     for m in (1, 2, 3, 4, 6):
         cube = leverage(hypercube(m), [0], steps)
         found = cube.loss[[2**k - 1 for k in range(1, m + 1)]]
-        np.testing.assert_allclose(found, [hypercube_loss(m, k, steps) for k in range(1, m + 1)], atol=1e-9)
+        np.testing.assert_allclose(
+            found, [hypercube_loss(m, k, steps) for k in range(1, m + 1)], atol=1e-9
+        )
         assert cube.rank == hypercube_rank(m, steps)
 
 
@@ -65,15 +69,19 @@ def test_as_a_guarantee():
     assert closed_form_guarantee("ring:16", 8, line_loss(8, 7), 1.0).epsilon(1e-6) == 0.0
 
 
-@pytest.mark.parametrize(("make", "error", "word"), [
-    (lambda: line_loss(0, 3), PrivacyError, "oneself"), (lambda: line_loss(1, -1), ConfigError, "0 or more"),
-    (lambda: star_leaf_loss(6, 3, 2), ConfigError, "no peer at distance 3"),
-    (lambda: hypercube_loss(4, 5, 2), ConfigError, "no pair at distance 5"),
-    (lambda: hypercube_rank(0, 2), ConfigError, "at least 1 dimension"),
-    (lambda: butterfly_loss((2, 1), 0, 1), ConfigError, "radices of at least 2"),
-    (lambda: butterfly_loss((2, 2), 0, 4), ConfigError, r"0\.\.3"),
-    (lambda: butterfly_loss((2, 2), 1, 1), PrivacyError, "its own view"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "error", "word"),
+    [
+        (lambda: line_loss(0, 3), PrivacyError, "oneself"),
+        (lambda: line_loss(1, -1), ConfigError, "0 or more"),
+        (lambda: star_leaf_loss(6, 3, 2), ConfigError, "no peer at distance 3"),
+        (lambda: hypercube_loss(4, 5, 2), ConfigError, "no pair at distance 5"),
+        (lambda: hypercube_rank(0, 2), ConfigError, "at least 1 dimension"),
+        (lambda: butterfly_loss((2, 1), 0, 1), ConfigError, "radices of at least 2"),
+        (lambda: butterfly_loss((2, 2), 0, 4), ConfigError, r"0\.\.3"),
+        (lambda: butterfly_loss((2, 2), 1, 1), PrivacyError, "its own view"),
+    ],
+)
 def test_refusals(make, error, word):
     with pytest.raises(error, match=word):
         make()

@@ -1,4 +1,5 @@
-"""Group privacy of gossip (gossip:MUF-12): worked numbers, brute force, the printed formula refuted."""
+"""Group privacy of gossip (gossip:MUF-12): worked numbers, brute force, the printed formula
+refuted."""
 
 from itertools import product
 
@@ -7,11 +8,11 @@ import pytest
 
 import bruit as br
 from bruit.errors import ConfigError, PrivacyError
-from bruit.experiment import rehearse
 from bruit.graphs import butterfly, erdos_renyi, given, grid, hypercube, path, ring, star, static
-from bruit.privacy.network.group import group_guarantee, group_losses, projector
-from bruit.privacy.network.published import published_group
-from bruit.privacy.network.rows import sequence_rows
+from bruit.privacy.exact.rows import sequence_rows
+from bruit.privacy.theorems.group import group_guarantee, group_losses, projector
+from bruit.privacy.theorems.published import published_group
+from bruit.runs.run import rehearse
 
 EXAMPLES = [
     (star(6), 1, 3, [2, 3], 1.0, 0.666666667),
@@ -24,7 +25,9 @@ EXAMPLES = [
 def test_worked_examples(graph, observer, steps, group, exact, printed):
     assert group_losses(graph, steps, group, observer) == pytest.approx(exact, rel=1e-6)
     assert group_losses(static(graph), steps, group, observer) == pytest.approx(exact, rel=1e-6)
-    assert published_group(lambda t: graph, graph.n, steps, [observer], group) == pytest.approx(printed, rel=1e-6)
+    assert published_group(lambda t: graph, graph.n, steps, [observer], group) == pytest.approx(
+        printed, rel=1e-6
+    )
     assert printed < exact, "the printed group loss is no bound"
 
 
@@ -38,14 +41,17 @@ def test_above_every_direction_of_the_joint_gaussian(graph):
     pi = np.linalg.pinv(rows) @ rows
     for group in ([1, 2], [2, 3, 4], [1, graph.n - 1]):
         part = pi[np.ix_(group, group)]
-        worst = max(np.array(d) @ part @ np.array(d) for d in product((1.0, -1.0), repeat=len(group)))
+        worst = max(
+            np.array(d) @ part @ np.array(d) for d in product((1.0, -1.0), repeat=len(group))
+        )
         found = group_losses(graph, 3, group, 0)
         assert worst - 1e-9 <= found <= len(group) + 1e-12
         assert found == pytest.approx(min(np.abs(part).sum(), len(group)), abs=1e-7)
 
 
 def test_changing_graphs_and_coalitions():
-    """On a butterfly the sub-cubes are the atoms: members of one atom of size 4 share 4 * 1/4 (gossip:MUF-X2)."""
+    """On a butterfly the sub-cubes are the atoms: members of one atom of size 4 share 4 * 1/4
+    (gossip:MUF-X2)."""
     assert group_losses(butterfly(8), 3, [4, 5, 6, 7], 0) == pytest.approx(4.0)
     assert group_losses(butterfly(8), 3, [4, 5], 0) == pytest.approx(1.0)
     assert group_losses(given([ring(6), star(6)]), 2, [3, 4], [0, 1]) <= 2.0
@@ -56,7 +62,11 @@ def test_joint_losses_of_columns():
     rows = sequence_rows(lambda t: graph, 6, 3, [1])
     pi = projector(rows.values, rows.modulo)
     both = pi.joint([2, 3])
-    assert (both.free, both.common, both.status) == (pytest.approx(1.0), pytest.approx(1.0), "exact")
+    assert (both.free, both.common, both.status) == (
+        pytest.approx(1.0),
+        pytest.approx(1.0),
+        "exact",
+    )
     with pytest.raises(ConfigError, match=r"within 0\.\.5"):
         pi.joint([6])
 
@@ -73,18 +83,27 @@ def test_as_a_guarantee():
     assert (about.of, about.against, about.status) == ("peers 2, 3 together", "peer 1", "ideal")
     assert about.profile.mu == pytest.approx(0.25)
     for graph in (star(6), given([star(6)])):
-        ideal = rehearse(br.Averaging(), graph, br.Gaussian(clip=1.0, sigma=8.0, arithmetic="ideal"), 3)
+        ideal = rehearse(
+            br.Averaging(), graph, br.Gaussian(clip=1.0, sigma=8.0, arithmetic="ideal"), 3
+        )
         assert ideal.guarantee(of={2, 3}, seen_by=1).loss == pytest.approx(1.0, abs=1e-6)
         assert float(ideal.epsilon({2, 3}, 1)) == pytest.approx(float(about.epsilon(1e-6)))
-        sent = rehearse(br.Averaging(), graph, br.Gaussian(clip=1.0, sigma=8.0), 3).epsilon({2, 3}, 1)
+        sent = rehearse(br.Averaging(), graph, br.Gaussian(clip=1.0, sigma=8.0), 3).epsilon(
+            {2, 3}, 1
+        )
         assert 0 < float(sent) - float(about.epsilon(1e-6)) < 1e-5
         assert sent.guarantee.status == "proven"
 
 
-@pytest.mark.parametrize(("of", "seen_by", "word"), [
-    ([1, 2], 1, "peer 1 is among the observers"), ([], 1, "names no peer"), ([9], 1, r"peers are 0\.\.5"),
-    (2, [], "`seen_by` names no peer"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("of", "seen_by", "word"),
+    [
+        ([1, 2], 1, "peer 1 is among the observers"),
+        ([], 1, "names no peer"),
+        ([9], 1, r"peers are 0\.\.5"),
+        (2, [], "`seen_by` names no peer"),
+    ],
+)
 def test_refusals(of, seen_by, word):
     with pytest.raises(PrivacyError, match=word):
         group_guarantee(star(6), 3, of, seen_by, 1.0)

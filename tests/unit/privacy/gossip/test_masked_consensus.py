@@ -1,18 +1,29 @@
-"""Masked consensus (gossip:MUF-X3) and secure sums (gossip:MUF-X4): worked numbers, joint Gaussians of runs."""
+"""Masked consensus (gossip:MUF-X3) and secure sums (gossip:MUF-X4): worked numbers, joint Gaussians
+of runs."""
 
-import joint_gaussian
 import numpy as np
 import pytest
 
 from bruit.errors import PrivacyError
-from bruit.graphs import butterfly, erdos_renyi, from_edges, given, grid, hypercube, path, ring, star
-from bruit.privacy.network.masked_consensus import MaskedRound, masked_guarantee, masked_losses
-from bruit.privacy.network.secure_sums import (
+from bruit.graphs import (
+    butterfly,
+    erdos_renyi,
+    from_edges,
+    given,
+    grid,
+    hypercube,
+    path,
+    ring,
+    star,
+)
+from bruit.privacy.ahead.masked_consensus import MaskedRound, masked_guarantee, masked_losses
+from bruit.privacy.ahead.secure_sums import (
     noisy_secure_sum_guarantee,
     noisy_secure_sum_losses,
     secure_sum_guarantee,
     secure_sum_losses,
 )
+from tests.unit.privacy.gossip import joint_gaussian
 
 SMALL = [path(4), ring(5), star(5), grid(2, 3), erdos_renyi(6, q=0.5, seed=2)]
 
@@ -35,14 +46,18 @@ def test_above_the_joint_gaussian_of_reacting_runs(graph, observers):
     bound = masked_losses(graph, [MaskedRound(2, 0.3, 0.5)] * 3, observers)[rest]
     for _ in range(3):
         slopes = rng.uniform(-3, 3, graph.n)
-        setting = joint_gaussian.Setting([[w, w]] * 3, slopes=slopes, tau=0.3, omega=0.5, reveal=True)
+        setting = joint_gaussian.Setting(
+            [[w, w]] * 3, slopes=slopes, tau=0.3, omega=0.5, reveal=True
+        )
         assert np.all(bound >= joint_gaussian.losses(setting, observers)[rest] - 1e-7)
 
 
 def test_close_for_one_round_and_additive():
     graph, each = ring(5), MaskedRound(1, 0.3, 0.5)
     w = graph.weights.toarray()
-    truth = joint_gaussian.losses(joint_gaussian.Setting([[w]], tau=0.3, omega=0.5, reveal=True), [0])
+    truth = joint_gaussian.losses(
+        joint_gaussian.Setting([[w]], tau=0.3, omega=0.5, reveal=True), [0]
+    )
     bound = masked_losses(graph, [each], 0)
     assert np.all(bound[1:] >= truth[1:] - 1e-9)
     assert np.all(bound[1:] <= 1.35 * truth[1:])

@@ -3,17 +3,24 @@
 import pytest
 
 from bruit import errors
-from bruit.privacy import anonymity
-from bruit.privacy.anonymity import k_anonymity, l_diversity
+from papers.theorems import anonymity
+from papers.theorems.anonymity import k_anonymity, l_diversity
 
-# Shaped like Table 2.1 of the source: 8 rows, two clients occur once, every date twice with two items.
+# Shaped like Table 2.1 of the source: 8 rows, two clients occur once, every date twice with two
+# items.
 TABLE = [
     {"client": client, "date": date, "item": item, "price": price}
     for client, date, item, price in [
-        ("404D-123-AB", 1, "bread", 2), ("005-E89-76T", 1, "milk", 1), ("A", 2, "bread", 2), ("A", 2, "tea", 4),
-        ("B", 3, "milk", 1), ("B", 3, "bread", 2), ("C", 4, "tea", 4), ("C", 4, "milk", 1),
+        ("404D-123-AB", 1, "bread", 2),
+        ("005-E89-76T", 1, "milk", 1),
+        ("A", 2, "bread", 2),
+        ("A", 2, "tea", 4),
+        ("B", 3, "milk", 1),
+        ("B", 3, "bread", 2),
+        ("C", 4, "tea", 4),
+        ("C", 4, "milk", 1),
     ]
-]  # fmt: skip
+]
 
 
 def test_worked_table():
@@ -35,7 +42,10 @@ def test_it_says_that_it_is_not_differential_privacy():
     ("call", "words"),
     [
         (lambda: k_anonymity([], ["date"]), "empty table"),
-        (lambda: k_anonymity(TABLE, ["day"]), "row 0 of the table has no column 'day'; it has client, date"),
+        (
+            lambda: k_anonymity(TABLE, ["day"]),
+            "row 0 of the table has no column 'day'; it has client, date",
+        ),
         (lambda: l_diversity(TABLE, ["date"], "illness"), "no column 'illness'"),
     ],
 )

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.classical import classical, classical_multiplier, mean_error
-from bruit.privacy.accountants.gaussian import delta_of, mu_of, zcdp_to_epsilon
+from bruit.privacy.toolbox.gaussian import delta_of, mu_of, zcdp_to_epsilon
+from papers.printed.classical import classical, classical_multiplier, mean_error
 
 
 def test_worked_calibrations():
     """gossip:DP-4, perso:DP-6, FL-2."""
     assert classical_multiplier(0.5, 1e-5) == pytest.approx(9.68961053, rel=1e-9)
-    assert delta_of(0.5, 1 / classical_multiplier(0.5, 1e-5)) == pytest.approx(1.60785399e-08, rel=1e-8)
+    assert delta_of(0.5, 1 / classical_multiplier(0.5, 1e-5)) == pytest.approx(
+        1.60785399e-08, rel=1e-8
+    )
     assert 1 / mu_of(0.5, 1e-5) == pytest.approx(7.03182668, rel=1e-9)
     assert 2 * classical_multiplier(0.5, 1e-5) == pytest.approx(19.37922105, rel=1e-9)
     assert 2 / mu_of(0.5, 1e-5) == pytest.approx(14.06365335, rel=1e-9)
@@ -40,7 +42,7 @@ def test_up_to_one_it_holds(epsilon):
 
 
 def test_worked_errors_of_the_mean():
-    """gossip:DP-8; walk section 13 has the dimension; perso:LDP-4."""
+    """gossip:DP-8; perso:LDP-4."""
     assert mean_error(100, 2, 1.0) == pytest.approx(0.01)
     assert mean_error(100, 2, 1.0, central=True) == pytest.approx(0.0001)
     assert mean_error(100, 2, 1.0, sensitivity=2.0, dimension=3) == pytest.approx(0.12)

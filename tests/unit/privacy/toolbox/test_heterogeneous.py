@@ -1,4 +1,5 @@
-"""Composition of different statements: perso:DP-2, DP-3, DP-4, against the optimum of Kairouz, Oh, Viswanath."""
+"""Composition of different statements: perso:DP-2, DP-3, DP-4, against the optimum of Kairouz, Oh,
+Viswanath."""
 
 import itertools
 import math
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.heterogeneous import (
+from bruit.privacy.formulas.heterogeneous import (
     branches,
     composed,
     optimal,
@@ -16,7 +17,7 @@ from bruit.privacy.accountants.heterogeneous import (
     split_budget,
     statements,
 )
-from bruit.privacy.accountants.pure import advanced, basic
+from bruit.privacy.toolbox.pure import advanced, basic
 
 FIRST = [0.05] * 40 + [0.1] * 20
 
@@ -58,10 +59,13 @@ def test_the_printed_sum_outside_of_the_root_never_helps():
 @pytest.mark.parametrize(
     ("total", "slack", "count", "each"),
     [
-        (1.05, math.exp(-5), 10, 0.1105641900), (1.05, math.exp(-5), 50, 0.0494438071),
-        (0.15, math.exp(-5), 50, 0.0093047049), (2, 1e-5, 200, 0.0293459005), (1, 1e-3, 10, 0.1),
+        (1.05, math.exp(-5), 10, 0.1105641900),
+        (1.05, math.exp(-5), 50, 0.0494438071),
+        (0.15, math.exp(-5), 50, 0.0093047049),
+        (2, 1e-5, 200, 0.0293459005),
+        (1, 1e-3, 10, 0.1),
     ],
-)  # fmt: skip
+)
 def test_worked_budgets(total, slack, count, each):
     """perso:DP-4, inversion."""
     found = split_budget(total, slack, count)
@@ -70,11 +74,15 @@ def test_worked_budgets(total, slack, count, each):
 
 
 def brute_force(epsilons, delta):
-    """The least epsilon of the composition of the worst pairs, by enumeration of the privacy losses."""
+    """The least epsilon of the composition of the worst pairs, by enumeration of the privacy
+    losses."""
     losses = [(0.0, 1.0)]
     for e in epsilons:
         p = math.exp(e) / (1 + math.exp(e))
-        losses = [(x + s * e, w * (p if s > 0 else 1 - p)) for (x, w), s in itertools.product(losses, (1, -1))]
+        losses = [
+            (x + s * e, w * (p if s > 0 else 1 - p))
+            for (x, w), s in itertools.product(losses, (1, -1))
+        ]
     points = sorted({round(x, 12) for x, _ in losses if x >= 0} | {0.0})
 
     def at(epsilon):
@@ -92,7 +100,12 @@ def brute_force(epsilons, delta):
 
 @pytest.mark.parametrize(
     ("epsilons", "delta"),
-    [([0.5, 0.3, 0.2, 0.1], 1e-3), ([0.1] * 10, 1e-2), ([1.0, 0.2, 0.2, 2.0, 0.7], 1e-4), ([0.3], 1e-6)],
+    [
+        ([0.5, 0.3, 0.2, 0.1], 1e-3),
+        ([0.1] * 10, 1e-2),
+        ([1.0, 0.2, 0.2, 2.0, 0.7], 1e-4),
+        ([0.3], 1e-6),
+    ],
 )
 def test_optimal_is_the_optimum_rounded_up(epsilons, delta):
     exact = brute_force(epsilons, delta)
@@ -118,7 +131,9 @@ def test_optimal_is_never_above_the_formulas():
     for epsilons, deltas in [(FIRST, ()), ([0.1] * 100, [1e-6] * 100), ([0.01] * 1000, ())]:
         delta = 1.1e-4
         found = optimal(epsilons, delta, deltas)
-        assert found <= min(math.fsum(epsilons), composed(epsilons, delta - math.fsum(deltas)).epsilon)
+        assert found <= min(
+            math.fsum(epsilons), composed(epsilons, delta - math.fsum(deltas)).epsilon
+        )
         guarantee = statements(epsilons, deltas)
         assert found <= guarantee.epsilon(delta)
         assert guarantee.status == "proven"

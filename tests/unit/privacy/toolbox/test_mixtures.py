@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.mixtures import (
+from bruit.privacy.toolbox.mixtures import (
     geometric,
     geometric_profile,
     mean_inverse_length,
@@ -18,7 +18,8 @@ from bruit.privacy.accountants.mixtures import (
     weak_convexity,
 )
 
-TABLE = [  # n, alpha, z, E[1/H], weak convexity with 1 + c, with 2, exact with p = 1/n, with p = 2/n
+# n, alpha, z, E[1/H], weak convexity with 1 + c, with 2, exact with p = 1/n, with p = 2/n
+TABLE = [
     (100, 2, 2, 0.046516871, 1.453652205e-2, 2.325843528e-2, 1.209033473e-2, 2.079332392e-2),
     (2000, 8, 12, 0.003802352, 1.261582974e-4, 2.112418003e-4, 1.079065714e-4, 1.965841352e-4),
 ]
@@ -59,14 +60,20 @@ def test_where_the_lemma_does_not_apply_the_largest_is_taken():
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 6.0])
 def test_the_bound_is_an_equality_when_the_index_is_seen(order):
-    """walk:F-3: the divergence of the pair (index, N(0, 1)) against (index, N(mu_i, 1)), integrated."""
+    """walk:F-3: the divergence of the pair (index, N(0, 1)) against (index, N(mu_i, 1)),
+    integrated."""
     mu, law = np.array([0.3, 1.0, 2.0]), np.array([0.5, 0.3, 0.2])
     y = np.linspace(-60, 60, 100_001)
     moment = sum(
-        w * np.sum(np.exp(-order * (y - m) ** 2 / 2 + (order - 1) * y**2 / 2)) * (y[1] - y[0]) / math.sqrt(2 * math.pi)
+        w
+        * np.sum(np.exp(-order * (y - m) ** 2 / 2 + (order - 1) * y**2 / 2))
+        * (y[1] - y[0])
+        / math.sqrt(2 * math.pi)
         for m, w in zip(mu, law, strict=True)
     )
-    assert mixture(order, order * mu**2 / 2, law) == pytest.approx(math.log(moment) / (order - 1), rel=1e-9)
+    assert mixture(order, order * mu**2 / 2, law) == pytest.approx(
+        math.log(moment) / (order - 1), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("order", [1.5, 2.0, 6.0])
@@ -95,7 +102,9 @@ def test_exact_is_below_weak_convexity_and_the_largest(values, data, order):
 
 
 def test_large_losses_do_not_overflow():
-    assert mixture(100, [1e4, 1.0], [1e-3, 0.5]) == pytest.approx(1e4 + math.log(1e-3) / 99, rel=1e-12)
+    assert mixture(100, [1e4, 1.0], [1e-3, 0.5]) == pytest.approx(
+        1e4 + math.log(1e-3) / 99, rel=1e-12
+    )
     assert mixture(2, [math.inf, 1.0], [0.0, 1.0]) == pytest.approx(1.0)
     assert mixture(2, [math.inf, 1.0], [0.1, 0.9]) == math.inf
     assert mixture(2, [0.0, 0.0], [0.5, 0.5]) == 0.0
@@ -114,8 +123,14 @@ def test_a_geometric_profile_keeps_all_mass():
         (lambda: mixture(1.0, [1.0], [1.0]), "order must be a number above 1"),
         (lambda: mixture(2.0, [1.0], [0.5, 0.5]), "one weight for each divergence"),
         (lambda: mixture(2.0, [-1.0], [1.0]), "must be numbers >= 0"),
-        (lambda: weak_convexity(2.0, [1.0, 1.0], [0.7, 0.7]), "sum to at most 1, found a sum of 1.4"),
-        (lambda: geometric(2.0, 0.0, 1.0), r"chance to be seen at a step must be in \(0, 1\], found 0"),
+        (
+            lambda: weak_convexity(2.0, [1.0, 1.0], [0.7, 0.7]),
+            "sum to at most 1, found a sum of 1.4",
+        ),
+        (
+            lambda: geometric(2.0, 0.0, 1.0),
+            r"chance to be seen at a step must be in \(0, 1\], found 0",
+        ),
         (lambda: geometric(2.0, 0.5, 0.0), "noise multiplier must be > 0"),
         (lambda: geometric(2.0, 1e-12, 1.0), "give at least 1e-6"),
         (lambda: mean_inverse_length(1), "at least 2 peers, found 1"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.randomized_response import (
+from bruit.privacy.formulas.randomized_response import (
     answer,
     epsilon_of_gamma,
     error,
@@ -68,7 +68,9 @@ def test_the_estimate_is_unbiased_and_its_error_exact(values, epsilon, data):
     np.testing.assert_allclose(mean, np.eye(values)[true], atol=1e-9)
     for k in range(values):
         squared = sum(w * (x[k] - (k == true)) ** 2 for w, x in zip(law, outcomes, strict=True))
-        assert squared == pytest.approx(error(float(k == true), values, epsilon, 1), rel=1e-7, abs=1e-12)
+        assert squared == pytest.approx(
+            error(float(k == true), values, epsilon, 1), rel=1e-7, abs=1e-12
+        )
 
 
 def test_corner_cases():

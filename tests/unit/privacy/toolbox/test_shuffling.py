@@ -1,4 +1,5 @@
-"""Shuffling against the worked numbers of perso:FL-4, gossip:RING-3, walk:RW-2, and against enumeration."""
+"""Shuffling against the worked numbers of perso:FL-4, gossip:RING-3, walk:RW-2, and against
+enumeration."""
 
 import itertools
 import math
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.randomized_response import gamma, probabilities
-from bruit.privacy.accountants.shuffling import (
+from bruit.privacy.formulas.randomized_response import gamma, probabilities
+from bruit.privacy.formulas.shuffling import (
     amplified,
     bound_b1,
     bound_d3,
@@ -43,7 +44,8 @@ def test_worked_clones():
 
 
 def test_worked_calibration_of_the_ring():
-    """gossip:RING-3 with L = 10, perso:NETDP-3 with d = 4; the print applies the factor the wrong way."""
+    """gossip:RING-3 with L = 10, perso:NETDP-3 with d = 4; the print applies the factor the wrong
+    way."""
     local = local_budget_b1(0.2, 10**4, 1e-6)
     assert local == pytest.approx(0.4483996656, rel=1e-9)
     assert gamma(10, local) == pytest.approx(0.946449475, rel=1e-9)
@@ -69,7 +71,9 @@ def direct_delta(epsilon, local, reports):
 
 
 @pytest.mark.parametrize("reports", [1, 2, 3, 10, 60])
-@pytest.mark.parametrize(("epsilon", "local"), [(0.0, 1.0), (0.1, 0.5), (0.5, 2.0), (1.9, 2.0), (0.3, 0.2)])
+@pytest.mark.parametrize(
+    ("epsilon", "local"), [(0.0, 1.0), (0.1, 0.5), (0.5, 2.0), (1.9, 2.0), (0.3, 0.2)]
+)
 def test_clones_are_the_direct_sum(epsilon, local, reports):
     direct = direct_delta(epsilon, local, reports)
     assert direct <= clones_delta(epsilon, local, reports) <= direct * (1 + 1e-9) + 1e-11
@@ -77,14 +81,17 @@ def test_clones_are_the_direct_sum(epsilon, local, reports):
 
 @pytest.mark.parametrize(("values", "reports"), [(2, 3), (2, 5), (3, 4)])
 def test_clones_cover_shuffled_randomized_response(values, reports):
-    """Brute force: histograms of all answers, one user's value replaced, the others at their worst."""
+    """Brute force: histograms of all answers, one user's value replaced, the others at their
+    worst."""
     local = 1.0
     truth, other = probabilities(values, local)
 
     def law(inputs):
         found = Counter()
         for answers in itertools.product(range(values), repeat=reports):
-            chance = math.prod(truth if x == y else other for x, y in zip(inputs, answers, strict=True))
+            chance = math.prod(
+                truth if x == y else other for x, y in zip(inputs, answers, strict=True)
+            )
             found[tuple(sorted(answers))] += chance
         return found
 
@@ -128,10 +135,16 @@ def test_the_local_budget_inverts_the_best_bound():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: bound_b1(0.5, 10**4, 1e-6), "below 1/2, delta below 1/100 and at least 1000 reports, found 0.5"),
+        (
+            lambda: bound_b1(0.5, 10**4, 1e-6),
+            "below 1/2, delta below 1/100 and at least 1000 reports, found 0.5",
+        ),
         (lambda: bound_b1(0.4, 999, 1e-6), "at least 1000 reports"),
         (lambda: bound_b1(0.4, 10**4, 0.01), "delta below 1/100"),
-        (lambda: bound_d3(4.0, 1000, 1e-6), r"at most log\(n / \(16 log\(2 / delta\)\)\), found 4 with 1000"),
+        (
+            lambda: bound_d3(4.0, 1000, 1e-6),
+            r"at most log\(n / \(16 log\(2 / delta\)\)\), found 4 with 1000",
+        ),
         (lambda: closed(1.0, 0, 1e-6), "at least one report to shuffle, found 0"),
         (lambda: closed(-1.0, 10, 1e-6), "epsilon to shuffle must be a number >= 0"),
         (lambda: clones(1.0, 10, 0.0), "delta must lie strictly"),

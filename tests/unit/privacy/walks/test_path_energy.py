@@ -9,13 +9,19 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
 
 from bruit.errors import PrivacyError
-from bruit.privacy.accountants.path_energy import decay, iteration_divergence, optimal_shifts, path_energy
-from bruit.privacy.network.iteration import last_iterate
-from bruit.privacy.network.walk_hypotheses import Descent
+from bruit.privacy.ahead.iteration import last_iterate
+from bruit.privacy.theorems.walk_hypotheses import Descent
+from bruit.privacy.toolbox.path_energy import (
+    decay,
+    iteration_divergence,
+    optimal_shifts,
+    path_energy,
+)
 
 
 def optimum(shifts, noise, lipschitz):
-    """The least energy as a bounded least-squares problem in the gaps r_t >= 0, r_M = 0, solved by an active set."""
+    """The least energy as a bounded least-squares problem in the gaps r_t >= 0, r_M = 0, solved by
+    an active set."""
     m = len(shifts)
     moves = np.zeros((m, m))  # a_t = s_t + c_t r_{t-1} - r_t
     for t in range(m):
@@ -29,31 +35,49 @@ def optimum(shifts, noise, lipschitz):
     return float(np.sum((free @ found.x + shifts / noise) ** 2))
 
 
-@pytest.mark.parametrize(("shifts", "expected"), [
-    ([0, 1, 0, 0], 1 / 3), ([1, 1, 0, 0], 1.0), ([1, 0, 0, 1], 4 / 3), ([1, 0, 1, 0, 0, 0], 2 / 3),
-    ([0, 0, 1, 1, 0, 1, 0, 0, 0, 0], 1.125),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shifts", "expected"),
+    [
+        ([0, 1, 0, 0], 1 / 3),
+        ([1, 1, 0, 0], 1.0),
+        ([1, 0, 0, 1], 4 / 3),
+        ([1, 0, 1, 0, 0, 0], 2 / 3),
+        ([0, 0, 1, 1, 0, 1, 0, 0, 0, 0], 1.125),
+    ],
+)
 def test_the_printed_energies(shifts, expected):
     assert path_energy(shifts) == pytest.approx(expected, rel=1e-12)  # walk:F-2
 
 
-@pytest.mark.parametrize(("shifts", "unsound"), [
-    ([1, 0, 1, 0, 0, 0], 0.416667), ([0, 0, 1, 1, 0, 1, 0, 0, 0, 0], 0.467857),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shifts", "unsound"),
+    [
+        ([1, 0, 1, 0, 0, 0], 0.416667),
+        ([0, 0, 1, 1, 0, 1, 0, 0, 0, 0], 0.467857),
+    ],
+)
 def test_adding_up_single_contributions_would_be_unsound(shifts, unsound):
     alone = sum(1 / (len(shifts) - t) for t, s in enumerate(shifts) if s)  # walk:F-2
     assert alone == pytest.approx(unsound, abs=1e-6)
     assert path_energy(shifts) > alone
 
 
-@pytest.mark.parametrize(("shifts", "expected"), [([1, 0, 0, 0], 0.177292321), ([1, 1, 0, 0], 0.790154663)])
+@pytest.mark.parametrize(
+    ("shifts", "expected"), [([1, 0, 0, 0], 0.177292321), ([1, 1, 0, 0], 0.790154663)]
+)
 def test_the_printed_energies_of_contractions(shifts, expected):
     assert path_energy(shifts, lipschitz=0.9) == pytest.approx(expected, abs=1e-9)  # walk:F-2
 
 
-@pytest.mark.parametrize(("c", "m", "expected"), [
-    (0.9, 5, 0.125573564), (0.9, 20, 0.003519137), (1.01, 5, 0.208038402), (1.01, 200, 0.020079092),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("c", "m", "expected"),
+    [
+        (0.9, 5, 0.125573564),
+        (0.9, 20, 0.003519137),
+        (1.01, 5, 0.208038402),
+        (1.01, 200, 0.020079092),
+    ],
+)
 def test_the_printed_decays(c, m, expected):
     assert decay(m, c) == pytest.approx(expected, abs=1e-9)  # walk:F-2
     assert path_energy([1] + [0] * (m - 1), lipschitz=c) == pytest.approx(decay(m, c), rel=1e-12)
@@ -65,9 +89,14 @@ def test_the_printed_divergences_of_one_contribution():
     assert decay(10, 0.9) == pytest.approx(0.032464962, abs=1e-9)
 
 
-@pytest.mark.parametrize(("shifts", "best", "bound"), [
-    ([1, 0, 0, 0], [0.25] * 4, 0.25), ([1, 0, 1, 0], [0.5] * 4, 1.0), ([0, 0, 0, 1], [0, 0, 0, 1.0], 1.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shifts", "best", "bound"),
+    [
+        ([1, 0, 0, 0], [0.25] * 4, 0.25),
+        ([1, 0, 1, 0], [0.5] * 4, 1.0),
+        ([0, 0, 0, 1], [0, 0, 0, 1.0], 1.0),
+    ],
+)
 def test_the_printed_optimal_shifts(shifts, best, bound):
     assert optimal_shifts(shifts) == pytest.approx(best)  # gossip:DP-7
     assert iteration_divergence(shifts, 2.0) == pytest.approx(bound, rel=1e-12)
@@ -124,23 +153,26 @@ def test_the_guarantee_names_its_hypotheses():
     assert any(h.checked and "2/beta" in h.text for h in said.hypotheses)
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: path_energy([-1.0]), "finite numbers >= 0"),
-    (lambda: path_energy([1.0, 0.0], noise=[1.0]), "as many noise"),
-    (lambda: path_energy([1.0, 0.0], lipschitz=[1.0]), "one Lipschitz constant"),
-    (lambda: path_energy([1.0], lipschitz=0.0), "finite and positive"),
-    (lambda: decay(0), "1 step later"),
-    (lambda: decay(3, -1.0), "positive number"),
-    (lambda: iteration_divergence([1.0], 1.0), "above 1"),
-    (lambda: optimal_shifts([0, 1], noise=[1.0, 0.0]), "no noise follows"),
-    (lambda: last_iterate([1.0], 0.0), "noise multiplier > 0"),
-    (lambda: Descent(step=9.0, smoothness=0.25), "2/beta = 8"),
-    (lambda: Descent(contraction=0.9), "silent"),
-    (lambda: Descent(step=0.0), "step > 0"),
-    (lambda: Descent(step=math.inf, smoothness=0.0), "step > 0"),
-    (lambda: Descent(smoothness=-1.0), "smoothness >= 0"),
-    (lambda: Descent(contraction=0.0), "contraction > 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: path_energy([-1.0]), "finite numbers >= 0"),
+        (lambda: path_energy([1.0, 0.0], noise=[1.0]), "as many noise"),
+        (lambda: path_energy([1.0, 0.0], lipschitz=[1.0]), "one Lipschitz constant"),
+        (lambda: path_energy([1.0], lipschitz=0.0), "finite and positive"),
+        (lambda: decay(0), "1 step later"),
+        (lambda: decay(3, -1.0), "positive number"),
+        (lambda: iteration_divergence([1.0], 1.0), "above 1"),
+        (lambda: optimal_shifts([0, 1], noise=[1.0, 0.0]), "no noise follows"),
+        (lambda: last_iterate([1.0], 0.0), "noise multiplier > 0"),
+        (lambda: Descent(step=9.0, smoothness=0.25), "2/beta = 8"),
+        (lambda: Descent(contraction=0.9), "silent"),
+        (lambda: Descent(step=0.0), "step > 0"),
+        (lambda: Descent(step=math.inf, smoothness=0.0), "step > 0"),
+        (lambda: Descent(smoothness=-1.0), "smoothness >= 0"),
+        (lambda: Descent(contraction=0.0), "contraction > 0"),
+    ],
+)
 def test_bad_input_is_refused(call, words):
     with pytest.raises(PrivacyError, match=words):
         call()

@@ -1,12 +1,13 @@
-"""The accountant of realized walks in all its variants, against printed numbers and Gaussian algebra (walk:RW-6)."""
+"""The accountant of realized walks in all its variants, against printed numbers and Gaussian
+algebra (walk:RW-6)."""
 
 import numpy as np
 import pytest
 
 from bruit.errors import ConfigError, PrivacyError
-from bruit.privacy.accountants.path_energy import decay
-from bruit.privacy.network.walk_hypotheses import Descent
-from bruit.privacy.network.walk_realized import Visits, realized, visits, walk_losses, walk_matrix
+from bruit.privacy.theorems.walk_hypotheses import Descent
+from bruit.privacy.theorems.walk_realized import Visits, realized, visits, walk_losses, walk_matrix
+from bruit.privacy.toolbox.path_energy import decay
 
 PATH = [0, 2, 1, 3, 0, 0, 2, 3, 1, 2, 0, 3, 3, 2, 1, 0, 2]
 TABLE = [
@@ -19,7 +20,9 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("u", "v", "options", "rules", "energy", "additive", "divergence", "epsilon"), TABLE)
+@pytest.mark.parametrize(
+    ("u", "v", "options", "rules", "energy", "additive", "divergence", "epsilon"), TABLE
+)
 def test_the_printed_walk(u, v, options, rules, energy, additive, divergence, epsilon):
     said = realized(visits(PATH, 4, **rules, **options), u, [v], 3.0)  # walk:RW-6
     assert said.loss == pytest.approx(energy, abs=1e-9)
@@ -41,17 +44,24 @@ def test_a_silent_step_does_not_contract():
     walk = visits([0, 0, 1, 0, 2], 3, cap=2)  # walk:RW-6: the third step of w is silent
     assert walk.contributed.tolist() == [True, True, True, False, True]
     constants = np.where(walk.contributed, 0.5, 1.0)
-    found = walk_losses(Visits(walk.path, walk.contributed, 3, lipschitz=constants), [2])
+    found = walk_losses(
+        Visits(path=walk.path, contributed=walk.contributed, n=3, lipschitz=constants), [2]
+    )
     assert found[1] == pytest.approx(0.5)
     assert decay(2, 0.5) == pytest.approx(0.2)
 
 
 def exact_additive(path, contributed, u, observers, published, n):
-    """Joint Gaussian of all tokens the observers see, their own noise known: mean shift of u, covariance of noise."""
+    """Joint Gaussian of all tokens the observers see, their own noise known: mean shift of u,
+    covariance of noise."""
     seen = [t for t, v in enumerate(path) if v in observers] + ([len(path)] if published else [])
     others = [t for t, v in enumerate(path) if v not in observers]
-    noise = np.array([[1.0 if t < end else 0.0 for t in others] for end in seen]).reshape(len(seen), len(others))
-    shift = np.array([sum(contributed[t] and path[t] == u for t in range(end)) for end in seen], float)
+    noise = np.array([[1.0 if t < end else 0.0 for t in others] for end in seen]).reshape(
+        len(seen), len(others)
+    )
+    shift = np.array(
+        [sum(contributed[t] and path[t] == u for t in range(end)) for end in seen], float
+    )
     return float(shift @ np.linalg.pinv(noise @ noise.T) @ shift)
 
 
@@ -74,12 +84,17 @@ def test_publishing_and_colluding_never_help():
     for _ in range(20):
         path = draw.integers(6, size=40)
         alone = walk_losses(visits(path, 6), [1])
-        assert np.all(walk_losses(visits(path, 6), [1, 2])[[0, 3, 4, 5]] >= alone[[0, 3, 4, 5]] - 1e-12)
-        assert np.all(walk_losses(visits(path, 6, published=True), [1])[[0, 2, 3]] >= alone[[0, 2, 3]] - 1e-12)
+        assert np.all(
+            walk_losses(visits(path, 6), [1, 2])[[0, 3, 4, 5]] >= alone[[0, 3, 4, 5]] - 1e-12
+        )
+        assert np.all(
+            walk_losses(visits(path, 6, published=True), [1])[[0, 2, 3]] >= alone[[0, 2, 3]] - 1e-12
+        )
 
 
 def test_the_mean_energy_of_a_sum_cycle():
-    """E[X] = 2 / n a cycle (walk:RW-1): 200 / n over 100 n steps. Standard error below 1 %, tolerance four of it."""
+    """E[X] = 2 / n a cycle (walk:RW-1): 200 / n over 100 n steps. Standard error below 1 %,
+    tolerance four of it."""
     n = 20
     path = np.random.default_rng(11).integers(n, size=100 * n * 5)
     m = walk_matrix(visits(path, n, additive=True))
@@ -87,9 +102,16 @@ def test_the_mean_energy_of_a_sum_cycle():
 
 
 def test_it_says_what_it_assumes():
-    said = realized(visits(PATH, 4, published=True), 0, [1, 3], 3.0, Descent(step=2.0, smoothness=0.25))
+    said = realized(
+        visits(PATH, 4, published=True), 0, [1, 3], 3.0, Descent(step=2.0, smoothness=0.25)
+    )
     text = said.epsilon(1e-5).why()
-    for words in ("peers 1, 3 together", "checked: step 2 <= 2/beta", "only the last token is published", "walk:RW-6"):
+    for words in (
+        "peers 1, 3 together",
+        "checked: step 2 <= 2/beta",
+        "only the last token is published",
+        "walk:RW-6",
+    ):
         assert words in text
     sized = realized(visits(PATH, 4, steps=np.full(17, 0.3)), 0, [1], 3.0)
     assert not any("step size is constant" in h.text for h in sized.hypotheses)
@@ -99,20 +121,26 @@ def test_an_empty_walk_costs_nothing():
     assert walk_losses(visits([], 3), [1])[0] == 0.0
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: visits([0, 4], 4), "visits 0..4"),
-    (lambda: visits([0, 1], 2, cap=0), "at least 1"),
-    (lambda: visits([0, 1], 2, cooldown=0), "at least 1"),
-    (lambda: Visits(np.array([0, 5]), np.array([True, True]), 3), "visits 0..5"),
-    (lambda: visits([0, 1], 2, steps=np.ones(3)), "steps has shape"),
-    (lambda: visits([0, 1], 2, steps=np.array([1.0, 0.0])), "positive"),
-    (lambda: visits([0, 1], 2, additive=True, lipschitz=np.ones(2)), "translations"),
-    (lambda: visits([0, 0], 2, cap=1, lipschitz=np.full(2, 0.5)), "step 1 is silent"),
-    (lambda: walk_losses(visits([0, 1], 2), []), "no observer"),
-    (lambda: walk_losses(visits([0, 1], 2), [5]), "observer 5"),
-    (lambda: realized(visits([0, 1], 2), 1, [1], 1.0), "does not observe"),
-    (lambda: realized(visits([0, 1], 2), 0, [1], -1.0), "noise multiplier"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: visits([0, 4], 4), "visits 0..4"),
+        (lambda: visits([0, 1], 2, cap=0), "at least 1"),
+        (lambda: visits([0, 1], 2, cooldown=0), "at least 1"),
+        (
+            lambda: Visits(path=np.array([0, 5]), contributed=np.array([True, True]), n=3),
+            "visits 0..5",
+        ),
+        (lambda: visits([0, 1], 2, steps=np.ones(3)), "steps has shape"),
+        (lambda: visits([0, 1], 2, steps=np.array([1.0, 0.0])), "positive"),
+        (lambda: visits([0, 1], 2, additive=True, lipschitz=np.ones(2)), "translations"),
+        (lambda: visits([0, 0], 2, cap=1, lipschitz=np.full(2, 0.5)), "step 1 is silent"),
+        (lambda: walk_losses(visits([0, 1], 2), []), "no observer"),
+        (lambda: walk_losses(visits([0, 1], 2), [5]), "observer 5"),
+        (lambda: realized(visits([0, 1], 2), 1, [1], 1.0), "does not observe"),
+        (lambda: realized(visits([0, 1], 2), 0, [1], -1.0), "noise multiplier"),
+    ],
+)
 def test_bad_input_is_refused(call, words):
     with pytest.raises((PrivacyError, ConfigError), match=words):
         call()

@@ -1,4 +1,5 @@
-"""The private sum of a uniform walk against enumeration, Monte Carlo and printed numbers (walk:RW-1)."""
+"""The private sum of a uniform walk against enumeration, Monte Carlo and printed numbers
+(walk:RW-1)."""
 
 import itertools
 import math
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 
 from bruit.errors import ConfigError, PrivacyError
-from bruit.privacy.accountants.gaussian import delta_of, deltas
-from bruit.privacy.accountants.renewal import UniformWalk, cycles_law, moments, walk_law
-from bruit.privacy.network.walk_realized import visits, walk_losses
-from bruit.privacy.network.walk_sum import cycle_divergence, sum_divergence, summation
+from bruit.privacy.ahead.walk_sum import cycle_divergence, sum_divergence, summation
+from bruit.privacy.theorems.walk_realized import visits, walk_losses
+from bruit.privacy.toolbox.gaussian import delta_of, deltas
+from bruit.privacy.toolbox.renewal import UniformWalk, cycles_law, moments, walk_law
+
+pytestmark = pytest.mark.slow
 
 
 def all_energies(n, steps, published, observers=1, first="uniform"):
@@ -31,23 +34,34 @@ def all_energies(n, steps, published, observers=1, first="uniform"):
     return np.array(found)
 
 
-@pytest.mark.parametrize(("n", "steps", "order", "z", "published", "hidden"), [
-    (20, 200, 2, 3.0, 0.118219621, 0.106971731), (100, 1000, 4, 5.0, 0.016946335, 0.015335333),
-    (3, 6, 2, 1.5, 0.774356546, 0.460932039),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "steps", "order", "z", "published", "hidden"),
+    [
+        (20, 200, 2, 3.0, 0.118219621, 0.106971731),
+        (100, 1000, 4, 5.0, 0.016946335, 0.015335333),
+        (3, 6, 2, 1.5, 0.774356546, 0.460932039),
+    ],
+)
 def test_the_printed_divergences(n, steps, order, z, published, hidden):
-    assert sum_divergence(n, steps, order, z, first="uniform") == pytest.approx(published, abs=1e-9)  # EX RW-1.5
-    assert sum_divergence(n, steps, order, z, published=False, first="uniform") == pytest.approx(hidden, abs=1e-9)
+    assert sum_divergence(n, steps, order, z, first="uniform") == pytest.approx(
+        published, abs=1e-9
+    )  # EX RW-1.5
+    assert sum_divergence(n, steps, order, z, published=False, first="uniform") == pytest.approx(
+        hidden, abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(("n", "steps", "observers"), [(3, 6, 1), (4, 5, 2), (2, 5, 1), (5, 4, 1)])
 @pytest.mark.parametrize("published", [True, False])
 @pytest.mark.parametrize("first", ["uniform", 0])
 def test_all_walks(n, steps, observers, published, first):
-    """Of a drawn first holder, or of the one with whom the walk always begins: peer 0, whom it is about."""
+    """Of a drawn first holder, or of the one with whom the walk always begins: peer 0, whom it is
+    about."""
     energies = all_energies(n, steps, published, observers, first)
     exact = math.log(np.mean(np.exp(2 / (2 * 1.5**2) * energies)))
-    assert sum_divergence(n, steps, 2.0, 1.5, published, observers, first) == pytest.approx(exact, rel=1e-12)
+    assert sum_divergence(n, steps, 2.0, 1.5, published, observers, first) == pytest.approx(
+        exact, rel=1e-12
+    )
     said = partial(summation, n, steps, 1.5, published=published, observers=observers, first=first)
     exactly, coarse = said(grid=1 / 60), said(grid=0.03)  # all energies are multiples of the first
     for epsilon in (0.3, 1.0, 2.0):
@@ -57,12 +71,17 @@ def test_all_walks(n, steps, observers, published, first):
 
 
 def test_a_known_first_holder_is_charged():
-    """n = 4, T = 6, z = 1.5, epsilon 0.5: 0.0440 was claimed of every peer, and is 0.0940 of the one who begins."""
-    true = {first: float(np.mean(deltas(0.5, np.sqrt(all_energies(4, 6, False, 1, first)) / 1.5)))
-            for first in ("uniform", 0, 1, 3)}  # fmt: skip
+    """n = 4, T = 6, z = 1.5, epsilon 0.5: 0.0440 was claimed of every peer, and is 0.0940 of the
+    one who begins."""
+    true = {
+        first: float(np.mean(deltas(0.5, np.sqrt(all_energies(4, 6, False, 1, first)) / 1.5)))
+        for first in ("uniform", 0, 1, 3)
+    }
     assert true["uniform"] == pytest.approx(0.0440, abs=5e-5)
     assert true[0] == pytest.approx(0.0940, abs=5e-5)
-    assert max(true[1], true[3]) < true["uniform"]  # others gain where the walk does not begin at them
+    assert (
+        max(true[1], true[3]) < true["uniform"]
+    )  # others gain where the walk does not begin at them
     for route in ("exact", "renyi"):
         known = summation(4, 6, 1.5, published=False, route=route)
         drawn = summation(4, 6, 1.5, published=False, route=route, first="uniform")
@@ -76,7 +95,8 @@ def test_a_known_first_holder_is_charged():
 @pytest.mark.parametrize(("n", "steps", "observers"), [(3, 5, 1), (4, 4, 2), (4, 4, 1)])
 @pytest.mark.parametrize("published", [True, False])
 def test_nobody_is_worse_off_than_who_begins(n, steps, observers, published):
-    """Walk by walk: with u in the place of the first holder the energy of u is never less (see `renewal`)."""
+    """Walk by walk: with u in the place of the first holder the energy of u is never less (see
+    `renewal`)."""
     begins = all_energies(n, steps, published, observers, 0)
     for first in range(1, n):
         assert np.all(begins >= all_energies(n, steps, published, observers, first) - 1e-12)
@@ -96,26 +116,34 @@ def test_the_printed_deltas(published, expected):
     assert said.delta(1.0) == pytest.approx(expected, abs=1e-10)  # EX RW-1.7
 
 
-@pytest.mark.parametrize(("grid", "expected"), [(0.01, 0.8821), pytest.param(0.002, 0.8740, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("grid", "expected"), [(0.01, 0.8821), pytest.param(0.002, 0.8740, marks=pytest.mark.slow)]
+)
 def test_the_printed_epsilon_of_a_long_walk(grid, expected):
     said = summation(20, 2000, 14.0, first="uniform", grid=grid)
     assert said.epsilon(1e-5) == pytest.approx(expected, abs=5e-5)  # EX RW-1.7
 
 
 def test_random_walks_agree():
-    """20 000 walks as in EX RW-1.5; two-sided at 4.5 standard errors, a false alarm has a chance below 1e-5."""
+    """20 000 walks as in EX RW-1.5; two-sided at 4.5 standard errors, a false alarm has a chance
+    below 1e-5."""
     paths = np.random.default_rng(2).integers(20, size=(20_000, 200))
     grown = [
-        math.exp(2 / 18 * walk_losses(visits(path, 20, additive=True, published=True), [1])[0]) for path in paths[:5000]
+        math.exp(2 / 18 * walk_losses(visits(path, 20, additive=True, published=True), [1])[0])
+        for path in paths[:5000]
     ]
     error = np.std(grown) / math.sqrt(len(grown)) / np.mean(grown)
     expected = sum_divergence(20, 200, 2.0, 3.0, first="uniform")
     assert math.log(np.mean(grown)) == pytest.approx(expected, abs=4.5 * error)
 
 
-@pytest.mark.parametrize(("n", "order", "z", "expected"), [
-    (100, 8, 10.0, 8.087666015e-4), (20, 2, 3.0, 1.131739713e-2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "order", "z", "expected"),
+    [
+        (100, 8, 10.0, 8.087666015e-4),
+        (20, 2, 3.0, 1.131739713e-2),
+    ],
+)
 def test_the_printed_cycles(n, order, z, expected):
     assert cycle_divergence(n, order, z) == pytest.approx(expected, rel=1e-9)  # EX RW-1.4
 
@@ -144,14 +172,20 @@ def test_binomial_moments_by_direct_sums():
 
 
 def test_two_peers_hide_nothing_from_each_other():
-    assert sum_divergence(2, 1, 2.0, 1.0, first="uniform") == pytest.approx(math.log((1 + math.e) / 2))
+    assert sum_divergence(2, 1, 2.0, 1.0, first="uniform") == pytest.approx(
+        math.log((1 + math.e) / 2)
+    )
 
 
-@pytest.mark.parametrize(("n", "steps", "z", "cycles", "expected"), [
-    (20, 2000, 14.0, 155, 1.0926), pytest.param(100, 10_000, 10.0, 157, 0.6607, marks=pytest.mark.slow),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "steps", "z", "cycles", "expected"),
+    [
+        (20, 2000, 14.0, 155, 1.0926),
+        pytest.param(100, 10_000, 10.0, 157, 0.6607, marks=pytest.mark.slow),
+    ],
+)
 def test_the_printed_approximation_by_cycles(n, steps, z, cycles, expected):
-    from bruit.privacy.accountants.contributions import binomial_quantile
+    from bruit.privacy.toolbox.contributions import binomial_quantile
 
     assert binomial_quantile(steps, 1 / n, 1e-7) + 1 == cycles  # EX RW-1.6
     said = summation(n, steps, z, first="uniform", route="cycles", tail=1e-7, approximate=True)
@@ -196,20 +230,28 @@ def test_the_law_has_mass_one():
 
 def test_it_says_what_it_assumes():
     text = summation(10, 20, 2.0, observers=3).epsilon(1e-5).why()
-    for words in ("3 colluding peers", "draws the next holder", "only the last sum is published", "updates are sums"):
+    for words in (
+        "3 colluding peers",
+        "draws the next holder",
+        "only the last sum is published",
+        "updates are sums",
+    ):
         assert words in text
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda: summation(1, 5, 1.0), "two peers"),
-    (lambda: summation(5, 5, 1.0, observers=5), "1 to 4"),
-    (lambda: summation(5, 0, 1.0), "at least one step"),
-    (lambda: summation(5, 5, 0.0), "noise multiplier"),
-    (lambda: summation(5, 5, 1.0, route="magic"), "'exact', 'renyi' or 'cycles'"),
-    (lambda: sum_divergence(5, 5, 1.0, 1.0), "above 1"),
-    (lambda: cycle_divergence(5, 0.5, 1.0), "above 1"),
-    (lambda: summation(1000, 50_000, 5.0, route="exact"), "coarser grid"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: summation(1, 5, 1.0), "two peers"),
+        (lambda: summation(5, 5, 1.0, observers=5), "1 to 4"),
+        (lambda: summation(5, 0, 1.0), "at least one step"),
+        (lambda: summation(5, 5, 0.0), "noise multiplier"),
+        (lambda: summation(5, 5, 1.0, route="magic"), "'exact', 'renyi' or 'cycles'"),
+        (lambda: sum_divergence(5, 5, 1.0, 1.0), "above 1"),
+        (lambda: cycle_divergence(5, 0.5, 1.0), "above 1"),
+        (lambda: summation(1000, 50_000, 5.0, route="exact"), "coarser grid"),
+    ],
+)
 def test_bad_input_is_refused(call, words):
     with pytest.raises((PrivacyError, ConfigError), match=words):
         call()

@@ -1,0 +1,1 @@
+"""Networks learned by peers: how good, how private, how fast."""

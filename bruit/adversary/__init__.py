@@ -1,0 +1,1 @@
+"""Against a run: what views reveal, and whether an epsilon can be refuted."""

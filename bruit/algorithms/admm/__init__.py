@@ -1,0 +1,1 @@
+"""Noisy fixed-point iterations, which ADMM and coordinate descent are."""

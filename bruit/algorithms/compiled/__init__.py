@@ -1,0 +1,1 @@
+"""Compiled loops of algorithms; tests hold them to the general path."""

@@ -1,0 +1,1 @@
+"""Algorithms in which everybody speaks to neighbors."""

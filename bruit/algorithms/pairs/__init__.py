@@ -1,0 +1,1 @@
+"""Algorithms about pairs of points: statistics and losses."""

@@ -1,0 +1,1 @@
+"""Algorithms that learn a model for each peer."""

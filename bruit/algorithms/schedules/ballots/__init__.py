@@ -1,0 +1,1 @@
+"""Ballots: sums of what a list of peers says, attempt by attempt; failures cost attempts."""

@@ -1,0 +1,1 @@
+"""Pairs: two neighbors meet and exchange."""

@@ -1,0 +1,1 @@
+"""Rounds: everybody speaks to all neighbors, then everybody absorbs."""

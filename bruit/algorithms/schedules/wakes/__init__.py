@@ -1,0 +1,1 @@
+"""Wakes: one peer wakes, reads the latest word of its neighbors, and speaks to all of them."""

@@ -1,0 +1,1 @@
+"""Walk: a token hops from peer to peer."""

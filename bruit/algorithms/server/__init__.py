@@ -1,0 +1,1 @@
+"""Algorithms around a server, to compare with."""

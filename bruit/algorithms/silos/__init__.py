@@ -1,0 +1,1 @@
+"""Learning among a few peers with many records each: sums under masks, noise made together."""

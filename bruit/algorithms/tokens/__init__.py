@@ -1,0 +1,1 @@
+"""Algorithms in which a token walks from peer to peer."""

@@ -1,0 +1,174 @@
+"""`bruit epsilon`: what observers could have learned, from a run or from a protocol without any data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bruit.commands.printing import Printer
+from bruit.commands.terminal import (
+    Dim,
+    Force,
+    GraphName,
+    Json,
+    Published,
+    Quiet,
+    RunDelta,
+    Seed,
+    Sensitivity,
+    Set,
+    Sigma,
+    Steps,
+)
+from bruit.errors import ConfigError
+from bruit.files import check_place
+from bruit.privacy.guarantee import Status
+
+if TYPE_CHECKING:
+    from bruit.privacy.guarantee import Epsilon
+    from bruit.privacy.pair_table import Summary
+    from bruit.runs.asking import BlankProtocol
+    from bruit.runs.result import Run
+
+
+def epsilon(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A run folder; or describe a protocol with options.")
+    ] = None,
+    graph: GraphName = None,
+    algorithm: Annotated[
+        str, typer.Option(help="An algorithm or preset of `bruit list algorithms`.")
+    ] = "averaging",
+    set_: Set = [],  # noqa: B006
+    steps: Steps = None,
+    sigma: Sigma = None,
+    sensitivity: Sensitivity = 1.0,
+    smoothness: Annotated[
+        float | None, typer.Option(help="Declare convex losses this smooth (walks).")
+    ] = None,
+    dim: Dim = 1,
+    level: Annotated[
+        str, typer.Option(help="What is hidden: user (all that a peer holds) or record (one row).")
+    ] = "user",
+    adjacency: Annotated[
+        str, typer.Option(help="How records differ, at record level: replace or add-remove.")
+    ] = "replace",
+    sample_rate: Annotated[
+        float, typer.Option(help="Chance of a record to be in a batch, at record level.")
+    ] = 1.0,
+    of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
+    seen_by: Annotated[
+        str | None, typer.Option(help="An observer, several (3,7), or everybody.")
+    ] = None,
+    delta: RunDelta = None,
+    published: Published = False,
+    before: Annotated[
+        bool,
+        typer.Option("--before", help="Of a walk: before it goes, over all the ways it may go."),
+    ] = False,
+    ahead: Annotated[
+        str | None,
+        typer.Option(
+            help="A statement of `bruit list ahead`, its numbers by --set: no run, no algorithm."
+        ),
+    ] = None,
+    why: Annotated[bool, typer.Option("--why", help="Explain the worst pair too.")] = False,
+    matrix: Annotated[
+        Path | None, typer.Option(help="Write m[u, v] for all pairs to this .npy file.")
+    ] = None,
+    force: Force = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """What could these observers have learned about that peer? From a run, or from a protocol
+    without any data.
+
+    Example: bruit epsilon --graph torus:16x16 --algorithm averaging --steps 20 --sigma 1 --of 5
+    --seen-by 0
+    """
+    from bruit.commands.asking import EpsilonAnswer, ask_ahead, ask_before, named_observers
+    from bruit.privacy.profile import USUAL_DELTA
+    from bruit.runs.asking import BlankProtocol, ask, explain, write_matrix
+
+    blank = BlankProtocol(
+        graph=graph,
+        algorithm=algorithm,
+        settings=tuple(set_),
+        steps=steps,
+        sigma=sigma,
+        sensitivity=sensitivity,
+        smoothness=smoothness,
+        dim=dim,
+        seed=seed or 0,
+        level=level,
+        adjacency=adjacency,
+        sample_rate=sample_rate,
+    )
+    if ahead is not None:
+        _refuse_beside_ahead(blank, folder, published=published, before=before, matrix=matrix)
+        given = {"graph": graph, "steps": steps, "of": of, "seen_by": seen_by}
+        at = USUAL_DELTA if delta is None else delta
+        answer = ask_ahead(ahead, list(set_), given, sigma, sensitivity, at)
+        Printer(json=as_json).answer(EpsilonAnswer(answer))
+        return
+    subject = _asked_about(folder, blank)
+    delta = subject.delta if delta is None else delta
+    if before and (published or matrix is not None):
+        raise ConfigError(
+            "before a walk there is one proven answer, of a pair or of the worst one; leave "
+            "--published and --matrix out"
+        )
+    if matrix is not None:
+        check_place(matrix, force)
+    status: Status = "published" if published else "proven"
+    printer = Printer(json=as_json, quiet=quiet)
+    with printer.ticker("accounting") as ticker:
+        if matrix is not None:
+            write_matrix(subject, matrix, status, ticker)
+        found: Epsilon | Summary
+        if before:
+            found = ask_before(subject, of, seen_by, delta, folder is None)
+        else:
+            found = ask(subject, of, named_observers(seen_by), delta, status, ticker)
+        reason = explain(subject, found, delta, status) if why else None
+    printer.answer(EpsilonAnswer(found, reason, subject))
+
+
+def _asked_about(folder: Path | None, blank: BlankProtocol) -> Run:
+    """The run of a folder, or a rehearsal of the protocol that the options describe."""
+    from bruit.runs.asking import BlankProtocol
+    from bruit.runs.result import load
+
+    usual = BlankProtocol()
+    if (folder is None) == (blank.graph is None) or (folder is not None and blank != usual):
+        raise ConfigError(
+            "name either a run folder or a protocol: --graph ... --algorithm ... --steps ... "
+            "--sigma ..."
+        )
+    return blank.rehearse() if folder is None else load(folder)
+
+
+ONLY_OF_PROTOCOLS = ("algorithm", "smoothness", "dim", "level", "adjacency", "sample_rate", "seed")
+
+
+def _refuse_beside_ahead(
+    blank: BlankProtocol, folder: Path | None, **others: Path | bool | None
+) -> None:
+    """What a statement about numbers alone has no use for."""
+    from bruit.runs.asking import BlankProtocol
+
+    usual = BlankProtocol()
+    named = ["folder"] if folder is not None else []
+    named += [name for name in ONLY_OF_PROTOCOLS if getattr(blank, name) != getattr(usual, name)]
+    named += [name for name, value in others.items() if value]
+    if named:
+        shown = ", ".join(
+            "a run" if name == "folder" else "--" + name.replace("_", "-") for name in named
+        )
+        raise ConfigError(
+            f"--ahead is about a protocol known by its numbers, not about {shown}; leave that out,"
+            " and give the numbers with --set"
+        )

@@ -1,0 +1,341 @@
+"""The commands of real peers: peer key, data, run, backup; network init, join, demo."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bruit.commands.printing import Detail, Printer, Reply
+from bruit.commands.terminal import Force, Json, Quiet, err
+from bruit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bruit.tasks.data.own_rows import Agreement
+    from bruit.tasks.kinds.section import TaskSection
+
+peer_app = typer.Typer(
+    help="One real peer: its key, its records, and its part in an experiment.", no_args_is_help=True
+)
+network_app = typer.Typer(
+    help="A network of real peers: found it, join it, see it.", no_args_is_help=True
+)
+
+
+@peer_app.command("key")
+def peer_key(
+    name: Annotated[str, typer.Argument(help="The participant's name, e.g. hospital-a.")],
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the keys.")] = Path(),
+    host: Annotated[str, typer.Option(help="Where others reach this peer.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="At which port.")] = 7400,
+    as_json: Json = False,
+) -> None:
+    """Make this participant's keys, and the public part to send to the others.
+
+    Example: bruit peer key hospital-a --host a.example.org --port 7400 --out site
+    """
+    from bruit.files import write_whole
+    from bruit.peers.wire.address_book import public_entry
+    from bruit.peers.wire.identity import Identity, short_form
+
+    identity = Identity.create(name)
+    public = public_entry(
+        identity, host, port
+    )  # before anything is written, so that a wrong address leaves nothing
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    identity.save(folder)
+    write_whole(folder / "public.toml", lambda file: file.write(public.encode()))
+    fingerprint, sent = identity.fingerprint(), folder / "public.toml"
+    lines = [
+        f"keys of {name} are in {folder} (keep key.pem and signing.pem secret)",
+        f"send {sent} to the others",
+        f"fingerprint, to compare by telephone: {short_form(fingerprint)}",
+    ]
+    about = {"name": name, "fingerprint": fingerprint, "public": str(sent)}
+    Printer(json=as_json).answer(Reply(about, lines))
+
+
+@peer_app.command("run")
+def peer_run(
+    sites: Annotated[
+        list[Path], typer.Argument(help="The participant's site.toml; several share one process.")
+    ],
+    rehearse: Annotated[
+        int | None, typer.Option(help="Replayable dice with this seed, for data one may lose.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Serve Prometheus metrics on this loopback port.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run one peer until the experiment ends; start it again after a crash and it goes on.
+
+    Exit code 0: ended as asked; 1: met nobody, missed more than planned, or gave up waiting; 3: its
+    state is damaged or an old copy; 130: stopped by a signal, the next start goes on.
+
+    Example: bruit peer run site/site.toml
+    """
+    import logging
+
+    from bruit.peers.site.running import first_line, last_line, run_participants, status
+    from bruit.peers.site.site import participant, read_site
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    printer = Printer(json=as_json, quiet=quiet)
+    if rehearse is not None:
+        printer.say(
+            "rehearsal: whoever knows the seed can draw the noise again, so the noise protects "
+            "nothing"
+        )
+    people = [participant(read_site(site), rehearse) for site in sites]
+    for one in people:
+        printer.say(first_line(one))
+    code = run_participants(people, metrics_port)
+    ended = [status(one) for one in people]
+    details = (Detail(last_line(one)) for one in people)
+    printer.answer(Reply(ended[0] if len(ended) == 1 else ended, details))
+    raise typer.Exit(code)
+
+
+@peer_app.command("data")
+def peer_data(
+    file: Annotated[
+        Path, typer.Argument(help="This participant's records, a CSV file with a header line.")
+    ],
+    experiment: Annotated[Path, typer.Option(help="What was agreed on.")] = Path("experiment.toml"),
+    label: Annotated[
+        str | None,
+        typer.Option(help="The column to learn or to count; by default the experiment's."),
+    ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML, one `name = [center, scale]` a line; by default the experiment's scales, "
+            "or all columns as they are."
+        ),
+    ] = None,
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            help="The agreed classes in order, e.g. healthy,ill; by default the experiment's."
+        ),
+    ] = None,
+    public: Annotated[
+        Path | None, typer.Option(help="Records that belong to nobody, for scores.")
+    ] = None,
+    records: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path(
+        "records.npz"
+    ),
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Prepare this participant's own records by agreed constants, never by statistics of the rows.
+
+    Label, columns and classes are those of the experiment's columns file, if it names one.
+
+    Example: bruit peer data mine.csv --label ill --classes no,yes --columns columns.toml --out
+    site/records.npz
+    """
+    from bruit.files import check_place
+    from bruit.peers.site.own_csv import write_records
+    from bruit.runs.file import read
+    from bruit.tasks.kinds.kind import kinds
+
+    check_place(records, force)
+    agreed, _ = read(str(experiment))
+    agreement = _agreement(agreed.task, label, columns, classes)
+    notes: list[str] = []
+    count, width = write_records(file, agreement, records, public, notes.append)
+    kind = agreed.task.kind
+    wrote = f"wrote {count} records of {width} columns for a task of kind {kind} to {records}"
+    lines = [*notes, f"{wrote} (keep it secret)"]
+    if agreed.task.rows == "none" and agreement.prepared is None and kinds()[kind].scored:
+        lines.append(
+            "rows are not bounded: the mechanism's clip is all that limits what one record can do"
+        )
+    about = {"records": count, "columns": width, "kind": kind, "out": str(records), "data": notes}
+    Printer(json=as_json).answer(Reply(about, lines))
+
+
+def _agreement(
+    task: TaskSection, label: str | None, columns: Path | None, classes: str | None
+) -> Agreement:
+    """What records are prepared by: the experiment's columns file, or else what was given here, and
+    of the rest what the experiment says."""
+    from bruit.peers.site.own_csv import read_columns
+    from bruit.tasks.data.agreed_columns import read_agreed
+    from bruit.tasks.data.own_rows import Agreement
+
+    prepared = None
+    if task.columns_file is not None:
+        given = {"--label": label, "--columns": columns, "--classes": classes}
+        option_given = next((option for option, value in given.items() if value is not None), None)
+        if option_given is not None:
+            raise ConfigError(
+                f"the experiment names the columns file {task.columns_file}, which says "
+                f"label, columns and classes; leave {option_given} out"
+            )
+        prepared = read_agreed(task.columns_file)
+    named = tuple(name.strip() for name in classes.split(",")) if classes else tuple(task.classes)
+    scales = {name: (pair[0], pair[1]) for name, pair in task.agreed().scales.items()}
+    constants = (scales or None) if columns is None else read_columns(columns)
+    return Agreement(task, label or task.label, constants, named, prepared)
+
+
+@peer_app.command("backup")
+def peer_backup(
+    site: Annotated[
+        Path, typer.Argument(help="The participant's site.toml; the peer must not run.")
+    ],
+    out_file: Annotated[Path, typer.Option("--out", help="The file to write.")],
+    as_json: Json = False,
+) -> None:
+    """Copy keys and ledger into one file, as secret as the keys. No peer can go on from the copied
+    ledger.
+
+    Example: bruit peer backup site/site.toml --out cleveland.zip
+    """
+    from bruit.peers.site.backup import back_up
+    from bruit.peers.site.site import read_site
+
+    lines = back_up(read_site(site), site, out_file)
+    about = {"out": str(out_file), "ledger_lines": lines}
+    wrote = (
+        f"wrote keys, agreements and {lines} ledger lines to {out_file} (keep it as secret as "
+        f"key.pem)"
+    )
+    Printer(json=as_json).answer(Reply(about, [wrote]))
+
+
+@network_app.command("init")
+def network_init(
+    peers: Annotated[int, typer.Option(help="How many participants.")],
+    experiment: Annotated[
+        str, typer.Option(help="A TOML file, or the name of a bundled experiment.")
+    ] = "real-peers",
+    graph: Annotated[
+        str | None, typer.Option(help="A graph, with or without its size: ring, torus:4x4.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--out", help="Where to write one folder per participant.")
+    ] = Path("network"),
+    timeout: Annotated[float, typer.Option(help="How many seconds anybody is waited for.")] = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Write a folder per participant: keys, address book, its part of the experiment. For one
+    machine.
+
+    Example: bruit network init --peers 4 --graph ring --experiment x.toml
+    """
+    from bruit.peers.founding.founding import plan_network, settle
+
+    agreed = plan_network(experiment, peers, graph)
+    sites = settle(agreed, folder, timeout=timeout)
+    about = {
+        "sites": [str(site) for site in sites],
+        "releases_planned": agreed.planned.most,
+        "releases_sure": agreed.planned.sure,
+        "budget": None if agreed.budget is None else vars(agreed.budget),
+    }
+    lines = []
+    if agreed.budget is not None:
+        lines.append(
+            f"every peer keeps epsilon {agreed.budget.epsilon:g} at delta {agreed.budget.delta:g}, "
+            f"against {agreed.algorithm.against}"
+        )
+    if agreed.privacy is not None:
+        lines.append(agreed.planned.words() if agreed.budget is None else agreed.planned.promise())
+    lines.append(f"wrote {len(sites)} participants in {folder}; start each with")
+    lines.append(f"  bruit peer run {sites[0]}")
+    Printer(json=as_json).answer(Reply(about, lines))
+
+
+@network_app.command("join")
+def network_join(
+    public: Annotated[
+        list[Path], typer.Argument(help="Everyone's public.toml; peers are numbered by name.")
+    ],
+    book: Annotated[Path, typer.Option("--out", help="The address book to write.")] = Path(
+        "book.toml"
+    ),
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Merge public parts into an address book; compare the fingerprints by another channel.
+
+    Example: bruit network join a/public.toml b/public.toml --out book.toml
+    """
+    from bruit.files import check_place
+    from bruit.peers.wire.address_book import merge
+    from bruit.peers.wire.identity import short_form
+
+    check_place(book, force)
+    missing = [path for path in public if not path.is_file()]
+    if missing:
+        raise ConfigError(f"there is no file {missing[0]}")
+    merged = merge(path.read_text() for path in public)
+    merged.write(book)
+    about = {
+        "book": str(book),
+        "fingerprints": {one.name: one.fingerprint for one in merged.entries},
+    }
+    lines = [
+        f"peer {one.peer}  {one.name:<20} {one.address:<24} {short_form(one.fingerprint)}"
+        for one in merged.entries
+    ]
+    lines.append(f"wrote {book}; all participants must see the same fingerprints")
+    Printer(json=as_json).answer(Reply(about, lines))
+
+
+@network_app.command("nursery", hidden=True)
+def network_nursery() -> None:
+    """Fork the processes of a demonstration; the orders come from standard input.
+
+    Example: bruit network nursery < orders.json
+    """
+    from bruit.peers.founding.nursery import born
+
+    order = born()
+    peer_run([Path(site) for site in order.sites], order.rehearse, quiet=True)
+
+
+@network_app.command("demo")
+def network_demo(
+    peers: Annotated[int, typer.Option(help="How many real processes.")] = 8,
+    experiment: Annotated[
+        str, typer.Option(help="A TOML file, or the name of a bundled experiment.")
+    ] = "real-peers",
+    graph: Annotated[
+        str | None, typer.Option(help="A graph; a butterfly of that size by default.")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Keep the participants' folders here.")
+    ] = None,
+    together: Annotated[
+        int, typer.Option("--peers-per-process", min=1, help="How many peers share a process.")
+    ] = 1,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Start real processes on loopback, watch them learn, and see whether together was better than
+    alone.
+
+    Exit code 1: somebody was missed on the way.
+
+    Example: bruit network demo --peers 8
+    """
+    import tempfile
+
+    from bruit.runs.stopping import interruptible
+    from bruit.show.demonstration import demonstrate
+
+    with interruptible(), tempfile.TemporaryDirectory(prefix="bruit-demo-") as scratch:
+        home = Path(scratch) / "network" if folder is None else folder
+        printer = Printer(json=as_json, quiet=quiet)
+        screen = None if printer.silent or not err.is_terminal else err
+        shown = demonstrate(peers, experiment, graph, home, screen, together)
+        printer.answer(shown)
+    raise typer.Exit(shown.code)

@@ -1,0 +1,153 @@
+"""`bruit auc --listen` and `bruit auc --with`: the AUC of two tables whose holders show each other
+no score.
+
+Each of some random pairs (a positive row, a negative row) shows one randomized bit, computed by
+both holders together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bruit.commands.printing import Printer
+from bruit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bruit.statistics.holders import Answer, Parties
+    from bruit.statistics.holders.channel import Channel
+    from bruit.tasks.data.columns import Columns
+
+AGAINST = "the other holder and whoever it tells (semi-honest two-party computation)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HolderOptions:
+    """One's own side of a question to two tables: exactly one of listen and call is an address."""
+
+    table: Path
+    listen: str | None
+    call: str | None
+    identity: Path | None
+    partner: Path | None
+    rounds: int = 1
+    limit: float | None = None
+    most_rows: int | None = None
+    patience_s: float = 300.0
+
+
+def auc_of_two_tables(
+    columns: Columns,
+    asked: tuple[str, str, str | None],
+    epsilon: float,
+    holders: HolderOptions,
+    confidence: float,
+    printer: Printer,
+) -> None:
+    """Ask the other holder about scores, labels and the positive one; print what both find."""
+    from bruit.statistics.holders import (
+        MOST_CLAIMED,
+        Parties,
+        Spending,
+        TablesQuestion,
+        ask,
+        rows_of,
+    )
+    from bruit.statistics.spent_file import beside
+    from bruit.statistics.tables import column_of_numbers, labels_of
+
+    score, label, positive = asked
+    scores, labels = column_of_numbers(columns, score), labels_of(columns, label, positive)
+    if (holders.listen is None) == (holders.call is None):
+        raise ConfigError("one holder listens and the other calls: give one of --listen and --with")
+    if holders.identity is None or holders.partner is None:
+        raise ConfigError(
+            "two holders know each other by certificates: give --identity, the folder that `bruit "
+            "peer "
+            "key` made, and --partner, the other holder's public.toml"
+        )
+    most = MOST_CLAIMED if holders.most_rows is None else holders.most_rows
+    question = TablesQuestion("auc", epsilon, holders.rounds)
+    rows = rows_of(question, scores, labels)
+    parties = Parties(holders.identity, holders.partner)
+    kept = beside(holders.table, holders.limit)
+    record = Spending(kept.path, kept.limit)
+    with _channel(holders, parties, printer) as channel, printer.ticker("comparing") as ticker:
+        found = ask(
+            "evaluator" if holders.call is None else "garbler",
+            question,
+            rows,
+            channel,
+            confidence,
+            spend=record.spend,
+            tell=lambda done, total: ticker(done, total) if total else None,
+            most_rows=most,
+        )
+    printer.answer(TwoHolders(found, question.epsilon, holders.rounds, Path(record.path)))
+
+
+def _channel(holders: HolderOptions, parties: Parties, printer: Printer) -> Channel:
+    """Between the two: one waits, and says where; the other calls."""
+    from bruit.statistics.holders import connect, listen
+
+    if holders.call is not None:
+        return connect(holders.call, parties, patience_s=holders.patience_s)
+
+    def ready(port: int) -> None:
+        printer.note(f"waiting for the other holder at port {port}")
+
+    return listen(str(holders.listen), parties, patience_s=holders.patience_s, ready=ready)
+
+
+@dataclass(frozen=True)
+class TwoHolders:
+    """What both found, and what each row paid."""
+
+    found: Answer
+    epsilon: float
+    rounds: int
+    record: Path
+
+    def plain(self) -> dict[str, Any]:
+        found = self.found
+        return {
+            "auc": found.value,
+            "interval": [found.low, found.high],
+            "confidence": found.confidence,
+            "error": found.error,
+            "raw": found.raw,
+            "epsilon": self.epsilon,
+            "exact_epsilon": found.exact_epsilon,
+            "delta": 0.0,
+            "level": "record",
+            "against": AGAINST,
+            "bits_per_user": self.rounds,
+            "pairs": found.pairs,
+            "crossing": found.crossing,
+            "protects": "scores, not labels",
+            "sent_bytes": found.sent_bytes,
+            "received_bytes": found.received_bytes,
+            "seconds": found.seconds,
+            "recorded": str(self.record),
+        }
+
+    def lines(self) -> Iterator[str]:
+        from bruit.statistics.spent_file import SpentFile, in_all
+
+        found, record = self.found, self.record
+        yield (
+            f"AUC {found.value:.4f}, between {found.low:.4f} and {found.high:.4f} "
+            f"({100 * found.confidence:g} % interval)"
+        )
+        yield (
+            f"  {found.pairs} random pairs of a positive and a negative row, {found.crossing} of "
+            f"them between the two "
+            f"holders, one noisy bit each; labels are public"
+        )
+        yield (
+            f"  each row: epsilon = {self.epsilon:g}, delta = 0, record level (labels public), "
+            f"against {AGAINST}; recorded in "
+            f"{record}, {in_all(SpentFile(record).lines())} in all"
+        )

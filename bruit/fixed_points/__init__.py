@@ -1,1 +1,0 @@
-"""Noisy fixed-point iterations: an operator, blocks and noise give private SGD, coordinate descent, ADMM."""

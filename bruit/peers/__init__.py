@@ -1,0 +1,1 @@
+"""One real peer: wire, journal, host, and the folder of its owner."""

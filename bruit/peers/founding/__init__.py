@@ -1,0 +1,1 @@
+"""Founding a network, and playing everybody on one machine."""

@@ -1,0 +1,390 @@
+"""Running one participant: status while it runs, a report at its end, and an orderly stop on
+SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import grpc
+import numpy as np
+
+from bruit.algorithms.algorithm import EVERYBODY
+from bruit.algorithms.doorway import believed
+from bruit.arrays import Array
+from bruit.errors import AlgorithmError, BrokenStateError, BruitError, ConfigError
+from bruit.files import to_json, write_whole
+from bruit.how_many import how_many
+from bruit.peers.host import Host
+from bruit.peers.site.crash_file import kept_at_home
+from bruit.peers.site.metrics_page import reply
+from bruit.peers.site.own_model import save_own_model
+from bruit.peers.site.site import Participant
+from bruit.peers.site.verdict import left_over, met, missing, notes, problems
+from bruit.peers.wire.said_once import SaidOnce
+from bruit.privacy.ledger import Budget, Ledger
+from bruit.privacy.toolbox.pld import compose_epsilon
+from bruit.runs.stopping import interruptible
+
+log = logging.getLogger("bruit.peers")
+EVERY = 0.2  # seconds between two status files, of a process that hosts few peers
+FEW = 10  # peers of one process up to which they are written that often; more take turns
+MISSED, STOPPED = (
+    1,
+    130,
+)  # exit codes: it went otherwise than asked; stopped before the end, the next start goes on
+BROKEN = (
+    BrokenStateError.exit_code
+)  # its journal is an old copy or damaged, and no next start goes on
+
+
+def status(of: Participant) -> dict[str, Any]:
+    """What the operator of a peer may see while it runs.
+
+    `sent` counts messages that arrived, by the word of their receivers; `epsilon` all that was
+    spent, and `epsilon_received` what is in messages that arrived.
+    """
+    host = of.host
+    up = sum(line.connected for line in host.lines.values())
+    sent, total = host.receipts.confirmed(host.journal), spent(of)
+    return {
+        "peer": host.me,
+        "step": host.machine.count,
+        "steps": host.machine.seat.steps,
+        "done": host.ended or host.done,
+        "neighbors": len(host.lines),
+        "connected": up,
+        "met": len(met(host)),
+        "waiting_for": host.gathering.missing() if host.gathering.waiting else [],
+        "waiting": host.gathering.waiting,
+        "sent": sent,
+        "unconfirmed": host.sent - sent,
+        "meetings": len(host.meetings),
+        "skipped": host.skipped,
+        "bytes_sent": sum(line.sent_bytes for line in host.lines.values()),
+        "bytes_received": host.ears.received_bytes,
+        "refused": refusals(host),
+        "missed": len([miss for miss in host.missed if not miss.late]),
+        "missing": [host.book.entry(peer).name for peer in missing(host)],
+        "left_out": len(host.left_out),
+        "epsilon": total,
+        "epsilon_received": received(of, total),
+        "delta": delta_of(of),
+        "against": host.machine.seat.algorithm.against,
+        "budget": None if of.budget is None else of.budget.epsilon,
+        "budget_agreed": None if of.agreed is None else of.agreed.epsilon,
+        "releases": releases(of),
+        "releases_planned": of.planned.most,
+        "releases_sure": of.planned.sure,
+        "rehearsal": of.rehearsed,
+    }
+
+
+def releases(of: Participant) -> int:
+    """How often this peer has released something of its data."""
+    ledger = of.host.ledger
+    return int(ledger.counts()[of.host.me, ledger.is_data()].sum())
+
+
+def first_line(of: Participant) -> str:
+    """What this peer may spend and how often it may release, before it begins."""
+    host = of.host
+    if of.privacy is None:
+        return f"peer {host.me}: the experiment adds no noise: nothing is hidden"
+    if of.budget is None:
+        limit = "no budget: the noise was agreed on by its size, and this site sets none"
+    else:
+        limit = f"budget epsilon {of.budget.epsilon:g} at delta {of.budget.delta:g}"
+        if (whom := host.machine.seat.algorithm.against) != EVERYBODY:
+            limit += f" against {whom}"
+        limit += " (as agreed)" if of.budget == of.agreed else f", {of.against_agreed()}"
+    return f"peer {host.me}: {limit}; {of.planned.words() if of.agreed is None else of.planned.promise()}"
+
+
+def refusals(host: Host) -> dict[str, int]:
+    """What was refused, by kind: callers, frames, messages, repetitions, and receipts of what was
+    never sent."""
+    receipts = sum(line.refused for line in host.lines.values())
+    return {**host.refused, "receipt": receipts} if receipts else dict(host.refused)
+
+
+def delta_of(of: Participant) -> float:
+    return 1e-6 if of.budget is None else of.budget.delta
+
+
+def _if_opened(of: Participant) -> dict[str, float]:
+    """Epsilon of the same releases if all masks were opened one day: each then has its own share of
+    the noise only. Nothing where there are no masks."""
+    if of.host.machine.seat.algorithm.against == EVERYBODY:
+        return {}
+    counts = of.host.ledger.counts_of(of.host.me)
+    return {"epsilon_if_masks_were_opened": compose_epsilon(counts, delta_of(of))}
+
+
+def spent(of: Participant) -> float:
+    """Epsilon of everything this peer has released so far, against whom its algorithm says;
+    infinite when its journal is an old copy, since nobody knows what was released after it was
+    made."""
+    return math.inf if of.host.broken else _epsilon(of, of.host.ledger)
+
+
+def received(of: Participant, total: float) -> float:
+    """What of the `total` epsilon is in messages that arrived: nobody has confirmed to have seen
+    the rest."""
+    host = of.host
+    seen = host.receipts.seen_lines(host.journal)
+    return total if seen >= host.ledger.calls else _epsilon(of, host.ledger.head(seen))
+
+
+def _epsilon(of: Participant, ledger: Ledger) -> float:
+    if not ledger.is_data().any() or ledger.has_exact():  # known without loading an accountant
+        return math.inf if ledger.has_exact() else 0.0
+    return Budget(1.0, delta_of(of)).spent(ledger, of.host.me)
+
+
+def last_line(of: Participant) -> str:
+    """How it ended, in one line: steps, what arrived, what was missed, what was spent and who saw
+    it."""
+    now, host = status(of), of.host
+    name = host.book.entry(host.me).name
+    who = f"peer {host.me}" if name == f"peer-{host.me}" else f"peer {host.me} ({name})"
+    if host.gave_up and host.machine.state is None:
+        return f"{who}: {host.gave_up}; report in {of.site.state}"
+    steps = f"{now['step']} of {now['steps']} steps"
+    if host.settings.horizon is not None:
+        steps = f"{now['step']} updates in {now['steps']} units of time"
+    word = (
+        "epsilon spent" if not of.rehearsed else "rehearsed, nothing is protected: epsilon would be"
+    )
+    whom = "" if now["against"] == EVERYBODY else f" against {now['against']}"
+    parts = [
+        steps,
+        f"{how_many(now['sent'], 'message')} sent",
+        *problems(host),
+        *notes(host),
+        f"{word} {now['epsilon']:.4g} at delta {now['delta']:g}{whom}{_unseen(now)}",
+    ]
+    return f"{who}: {', '.join(parts)}; report in {of.site.state}"
+
+
+def _unseen(now: dict[str, Any]) -> str:
+    """Which part of the epsilon nobody has confirmed to have seen."""
+    if now["epsilon_received"] >= now["epsilon"]:
+        return ""
+    if not now["epsilon_received"]:
+        return ", of which nobody received anything (it stays spent)"
+    return f", of which {now['epsilon_received']:.4g} was received and the rest by nobody (it stays spent)"
+
+
+class _Notice:
+    """Tells the operator, once, that the budget is spent."""
+
+    def __init__(self) -> None:
+        self.given = False
+
+    def __call__(self, of: Participant) -> None:
+        if not self.given and of.host.left_out:
+            self.given = True
+            log.warning(
+                "the budget is spent: peer %d goes on with the full noise and without its data",
+                of.host.me,
+            )
+
+
+def metrics_text(of: Participant) -> str:
+    """The same numbers in the text format of Prometheus."""
+    lines = []
+    for name, value in status(of).items():
+        value = len(value) if isinstance(value, list) else value
+        if isinstance(value, bool | int | float):
+            lines.append(
+                f'# TYPE bruit_{name} gauge\nbruit_{name}{{peer="{of.host.me}"}} {float(value)}'
+            )
+    lines += [
+        f'bruit_refused_total{{peer="{of.host.me}",kind="{kind}"}} {n}'
+        for kind, n in of.host.refused.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+async def _serve_metrics(of: Participant, port: int) -> asyncio.Server:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(
+            ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError
+        ):
+            request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
+            writer.write(reply(request, lambda: metrics_text(of)))
+            await writer.drain()
+        writer.close()
+
+    try:
+        return await asyncio.start_server(answer, "127.0.0.1", port)
+    except OSError as error:
+        raise ConfigError(f"the metrics port {port} cannot be used: {error.strerror}") from None
+
+
+def _show(of: Participant, notice: _Notice) -> None:
+    notice(of)
+    write_whole(
+        of.site.state / "status.json",
+        lambda file: file.write(to_json(status(of)).encode()),
+        private=True,
+        synced=False,
+    )
+
+
+def _try_to_show(of: Participant, notice: _Notice, told: SaidOnce) -> None:
+    """What cannot be written now (a full disk) is told, and changes nothing else."""
+    try:
+        _show(of, notice)
+    except (BruitError, OSError) as error:
+        told.warn(
+            ("status",),
+            "peer %d goes on, but its status is not up to date: %s",
+            of.host.me,
+            error,
+        )
+
+
+async def _watch(of: Participant, notice: _Notice, hosted: int = 1) -> None:
+    """Keep the status up to date, to the end; the last one is written when the watch is over."""
+    told = SaidOnce(log)
+    try:
+        while True:
+            _try_to_show(of, notice, told)
+            await asyncio.sleep(EVERY * max(1.0, hosted / FEW))
+    finally:
+        _try_to_show(of, notice, told)
+
+
+async def _run_all(
+    people: list[Participant], metrics_port: int | None, ready: Callable[[], None] | None
+) -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        for one in people:
+            one.host.stop()
+
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop)
+    if ready is not None:
+        ready()
+    ports = [None if metrics_port is None else metrics_port + k for k in range(len(people))]
+    await run_together(people, ports)
+
+
+async def run_together(people: list[Participant], ports: Sequence[int | None]) -> None:
+    """All of them to their end. If one fails, the others leave as they do when they are stopped,
+    and then its error is raised."""
+    lives = [
+        asyncio.create_task(_run(one, port, len(people)))
+        for one, port in zip(people, ports, strict=True)
+    ]
+    try:
+        await asyncio.gather(*lives)
+    except Exception:
+        for one in people:
+            one.host.stop()
+        await asyncio.gather(*lives, return_exceptions=True)
+        raise
+
+
+async def _run(of: Participant, metrics_port: int | None, hosted: int = 1) -> None:
+    server = None if metrics_port is None else await _serve_metrics(of, metrics_port)
+    if of.above_agreed:
+        log.warning("the budget of peer %d is %s", of.host.me, of.against_agreed())
+    notice = _Notice()
+    watcher = asyncio.create_task(_watch(of, notice, hosted))
+    try:
+        await of.host.run()
+    except AlgorithmError as error:
+        raise kept_at_home(error, of) from None
+    finally:
+        watcher.cancel()
+        await asyncio.gather(watcher, return_exceptions=True)
+        if server is not None:
+            server.close()
+
+
+def run_participants(
+    people: list[Participant],
+    metrics_port: int | None = None,
+    ready: Callable[[], None] | None = None,
+) -> int:
+    """Take part until the end, several peers in one process if asked to. The exit code: 0 when all
+    of them ended as asked, 1 when one met nobody, missed more than planned or gave up, 3 when the
+    journal of one is an old copy, 130 when one was stopped and can go on later. Metrics of the k-th
+    peer are on the k-th port from `metrics_port`."""
+    try:
+        asyncio.run(_run_all(people, metrics_port, ready))
+    except (RuntimeError, grpc.aio.UsageError) as error:
+        address = ", ".join(one.host.book.entry(one.host.me).address for one in people)
+        if "bind" in str(error).lower() or "address" in str(error).lower():
+            raise ConfigError(f"cannot listen on {address}: is the port in use?") from None
+        raise
+    finally:
+        for one in people:
+            one.host.journal.close()
+    with interruptible():  # the loop has given the signals back
+        for one in people:
+            write_report(one)
+            for problem in problems(one.host):
+                log.warning("peer %d: %s", one.host.me, problem)
+    if any(one.host.broken for one in people):
+        return BROKEN
+    if any(not one.host.ended and not one.host.gave_up for one in people):
+        return STOPPED
+    return MISSED if any(problems(one.host) for one in people) else 0
+
+
+def _estimate(of: Participant) -> Array:
+    """What this peer holds as its result."""
+    machine = of.host.machine
+    try:
+        return believed(machine.seat.algorithm, machine.state)
+    except AlgorithmError as error:
+        raise kept_at_home(error, of) from None
+
+
+def write_report(of: Participant) -> dict[str, Any]:
+    """The model and the report in the state folder."""
+    host = of.host
+    metrics: dict[str, float] = {}
+    if host.machine.state is not None:
+        estimate = _estimate(of)
+        write_whole(
+            of.site.state / "model.npz",
+            lambda file: np.savez_compressed(file, model=estimate),
+            private=True,
+        )
+        metrics = of.task.evaluate(estimate)  # on public records, or nothing
+        save_own_model(of, spent(of), delta_of(of))
+    report = {
+        **status(of),
+        "metrics": metrics,
+        "scored_on": of.task.scored_on,
+        "algorithm": host.algorithm,
+        "run": host.run_id,
+        "silent_releases": len(host.left_out),
+        "left_over": sum(left_over(host).values()),
+        "contributions_left_out": [list(place) for place in host.left_out],
+        "skipped_for": {
+            host.book.entry(peer).name: count for peer, count in host.skipped_for.items()
+        },
+        **host.machine.told(),
+        **_if_opened(of),
+        "problems": problems(host),
+        "notes": notes(host),
+    }
+    write_whole(
+        of.site.state / "report.json",
+        lambda file: file.write(to_json(report).encode()),
+        private=True,
+    )
+    return report

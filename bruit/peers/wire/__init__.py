@@ -1,0 +1,1 @@
+"""What travels between real peers, and between whom."""

@@ -1,0 +1,280 @@
+"""The address book: who takes part, where each one listens, and which certificate is whose.
+
+A TOML file with one [[peer]] table per participant. Everybody sends the others one snippet
+(`public_entry`); whoever merges the same snippets, in any order, gets the same book, byte for byte.
+The fingerprints are compared by another channel (a call, a meeting): that comparison is the only
+thing trust rests on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from bruit.errors import ConfigError
+from bruit.files import write_whole
+from bruit.peers.wire.identity import (
+    Identity,
+    check_dates,
+    check_name,
+    fingerprint,
+    name_of,
+    read_certificate,
+)
+
+KEYS = {"peer": int, "name": str, "host": str, "port": int, "certificate": str}
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+HEADER = "# Address book of a Bruit network. Compare the fingerprints with their owners before you trust it.\n"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One participant: its number in the graph, its name, where it listens, and its certificate
+    (PEM)."""
+
+    peer: int
+    name: str
+    host: str
+    port: int
+    certificate: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.certificate)
+
+    @property
+    def address(self) -> str:
+        """host:port as gRPC wants it, with brackets around an IPv6 host."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class AddressBook:
+    """All participants, by number from 0."""
+
+    entries: tuple[Entry, ...]
+
+    @classmethod
+    def of(
+        cls, entries: Iterable[Entry], where: str = "the address book", now: datetime | None = None
+    ) -> AddressBook:
+        """A book of valid entries: numbers 0..n-1, no name, address or certificate twice, all
+        certificates in date."""
+        found = sorted(
+            (_checked(entry, where, now) for entry in entries), key=lambda entry: entry.peer
+        )
+        if not found:
+            raise ConfigError(f"{where} lists nobody; merge the entries of all participants first")
+        for what in ("peer", "name", "address", "fingerprint"):
+            _refuse_twice(found, what, where)
+        if found[-1].peer != len(found) - 1:
+            raise ConfigError(
+                f"{where} lists {len(found)} peers, so their numbers must be 0..{len(found) - 1}, "
+                f"found {', '.join(str(entry.peer) for entry in found)}"
+            )
+        return cls(tuple(found))
+
+    @classmethod
+    def parse(
+        cls, text: str, where: str = "the address book", now: datetime | None = None
+    ) -> AddressBook:
+        return cls.of((_entry(table, where) for table in _tables(text, where)), where, now)
+
+    @classmethod
+    def read(cls, path: str | Path, now: datetime | None = None) -> AddressBook:
+        try:
+            text = Path(path).read_bytes().decode()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read the address book {path}: {error.strerror or error}"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"the address book {path} is not UTF-8 text ({error})") from error
+        try:
+            known = _read_before(text)
+            if now is None and known.in_date():
+                return known
+        except ConfigError:
+            pass  # it is told with the name of this file
+        return cls.parse(text, f"the address book {path}", now)
+
+    @cached_property
+    def _dates(self) -> tuple[datetime, datetime]:
+        found = [read_certificate(entry.certificate) for entry in self.entries]
+        return max(one.not_valid_before_utc for one in found), min(
+            one.not_valid_after_utc for one in found
+        )
+
+    def in_date(self) -> bool:
+        """Whether all certificates are valid at this moment."""
+        begins, ends = self._dates
+        return begins <= datetime.now(UTC) <= ends
+
+    def text(self) -> str:
+        """The book as TOML, always the same for the same entries."""
+        return HEADER + "".join(
+            f"\n[[peer]]\npeer = {entry.peer}\n{_public(entry)}" for entry in self.entries
+        )
+
+    def write(self, path: str | Path) -> None:
+        write_whole(Path(path), lambda stream: stream.write(self.text().encode()))
+
+    def entry(self, peer: int) -> Entry:
+        if not 0 <= peer < len(self.entries):
+            raise ConfigError(
+                f"there is no peer {peer}: the address book lists 0..{len(self.entries) - 1}"
+            )
+        return self.entries[peer]
+
+    def by_fingerprint(self, full: str) -> Entry | None:
+        """The entry with that full fingerprint, None if nobody listed has it."""
+        return next((entry for entry in self.entries if entry.fingerprint == full), None)
+
+    def certificates(self, of: Iterable[int] | None = None) -> bytes:
+        """The certificates of these peers, or of all, one after the other, as TLS roots."""
+        chosen = range(len(self.entries)) if of is None else frozenset(of)
+        return "".join(entry.certificate for entry in self.entries if entry.peer in chosen).encode()
+
+
+@lru_cache(maxsize=2)
+def _read_before(text: str) -> AddressBook:
+    """Hosts of one process have books of the same words: they are checked once. What is refused is
+    not remembered."""
+    return AddressBook.parse(text)
+
+
+def public_entry(identity: Identity, host: str, port: int) -> str:
+    """What a participant sends to all others: everything public about it, no peer number yet."""
+    entry = Entry(0, identity.name, host, port, identity.certificate)
+    entry = _checked(entry, f"the entry of {identity.name}", None)
+    return f"# fingerprint {entry.fingerprint}\n[[peer]]\n{_public(entry)}"
+
+
+def merge(snippets: Iterable[str], now: datetime | None = None) -> AddressBook:
+    """One book from everybody's snippets; peers are numbered by the alphabetical order of their
+    names."""
+    found: list[dict[str, Any]] = []
+    for count, snippet in enumerate(snippets, 1):
+        where = f"snippet {count}"
+        tables = _tables(snippet, where)
+        if len(tables) != 1 or "peer" in tables[0]:
+            raise ConfigError(
+                f"{where} must be one unnumbered [[peer]] table, as `bruit network join` prints it"
+            )
+        _entry(tables[0] | {"peer": 0}, where)
+        found += tables
+    found.sort(key=lambda table: str(table["name"]))
+    return AddressBook.of(
+        (_entry(table | {"peer": k}, "a snippet") for k, table in enumerate(found)),
+        "the merged address book",
+        now,
+    )
+
+
+def run_id(book: AddressBook, experiment: str) -> str:
+    """The name of a run: SHA-256 over the fingerprints, in the order of the peers, and the
+    experiment's text.
+
+    Equal for all who agreed on both, different as soon as anybody changed a certificate, a seat, or
+    the experiment. Addresses are left out, since a peer may be reached differently from different
+    places, and so is the kind of line ending, which mail programs change.
+    """
+    lines = "".join(f"{entry.peer} {entry.fingerprint}\n" for entry in book.entries)
+    digest = hashlib.sha256(f"bruit run\n{len(book.entries)}\n{lines}".encode())
+    digest.update(experiment.replace("\r\n", "\n").encode())
+    return digest.hexdigest()
+
+
+def _tables(text: str, where: str) -> list[dict[str, Any]]:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where} is not TOML: {error}") from error
+    unknown = sorted(set(content) - {"peer"})
+    tables = content.get("peer", [])
+    if (
+        unknown
+        or not isinstance(tables, list)
+        or not all(isinstance(table, dict) for table in tables)
+    ):
+        raise ConfigError(
+            f"{where} may hold [[peer]] tables only, found {', '.join(unknown) or 'another peer'}"
+        )
+    return tables
+
+
+def _entry(table: Mapping[str, Any], where: str) -> Entry:
+    name = table.get("name", "?")
+    unknown, missing = sorted(set(table) - set(KEYS)), [key for key in KEYS if key not in table]
+    if unknown or missing:
+        said = f"unknown key {unknown[0]!r}" if unknown else f"no {missing[0]}"
+        raise ConfigError(
+            f"{where}: the entry of {name!r} has {said}; an entry has {', '.join(KEYS)}"
+        )
+    for key, kind in KEYS.items():
+        if type(table[key]) is not kind:
+            raise ConfigError(
+                f"{where}: {key} of {name!r} must be of type {kind.__name__}, found {table[key]!r}"
+            )
+    return Entry(**table)
+
+
+def _checked(entry: Entry, where: str, now: datetime | None) -> Entry:
+    """The same entry, its certificate in the one canonical spelling, once everything in it has been
+    found valid."""
+    check_name(entry.name)
+    here = f"{where}: the certificate of {entry.name!r}"
+    certificate = read_certificate(entry.certificate, here)
+    if name_of(certificate) != entry.name:
+        raise ConfigError(
+            f"{here} says {name_of(certificate)!r}; an entry bears the name in its certificate"
+        )
+    check_dates(certificate, here, now)
+    if not 1 <= entry.port <= 65535:
+        raise ConfigError(
+            f"{where}: the port of {entry.name!r} must be in 1..65535, found {entry.port}"
+        )
+    if not _is_host(entry.host):
+        raise ConfigError(
+            f"{where}: the host of {entry.name!r} is no host name or address: {entry.host!r}"
+        )
+    return replace(entry, certificate=certificate.public_bytes(Encoding.PEM).decode())
+
+
+def _is_host(host: str) -> bool:
+    if ":" in host:
+        try:
+            return (
+                ipaddress.IPv6Address(host).scope_id is None
+            )  # a scope means something on one machine only
+        except ValueError:
+            return False
+    return HOST.fullmatch(host) is not None
+
+
+def _refuse_twice(entries: list[Entry], what: str, where: str) -> None:
+    owners: dict[object, Entry] = {}
+    for entry in entries:
+        value = getattr(entry, what)
+        if value in owners:
+            raise ConfigError(
+                f"{where}: {owners[value].name!r} and {entry.name!r} have the same {what}, {value}"
+            )
+        owners[value] = entry
+
+
+def _public(entry: Entry) -> str:
+    # Printable JSON strings are TOML strings, and so is base64 between triple quotes.
+    name, host = (json.dumps(text, ensure_ascii=False) for text in (entry.name, entry.host))
+    return f'name = {name}\nhost = {host}\nport = {entry.port}\ncertificate = """\n{entry.certificate}"""\n'

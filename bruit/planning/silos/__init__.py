@@ -1,0 +1,1 @@
+"""Planning for a few holders of many records, at record level (silo:SILO-7)."""

@@ -1,1 +1,0 @@
-"""From events to epsilon: closed forms for Gaussian noise, basic composition, privacy loss distributions."""

@@ -1,0 +1,1 @@
+"""What a planner asks before there is a run."""

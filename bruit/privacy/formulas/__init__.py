@@ -1,0 +1,1 @@
+"""Guarantees of mechanisms without a network: sampling, shuffling, unlike losses."""

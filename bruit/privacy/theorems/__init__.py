@@ -1,0 +1,1 @@
+"""One theorem a file: what an account may use, with its hypotheses."""

@@ -1,0 +1,1 @@
+"""Crashes: what an algorithm was given when it raised, kept in a file."""

@@ -1,0 +1,1 @@
+"""A run on disk: its manifest, and how it is written."""

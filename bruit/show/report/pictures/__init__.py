@@ -1,0 +1,1 @@
+"""Pictures of a run: who is near whom, who could learn what, how it went."""

@@ -1,0 +1,1 @@
+"""Averages among people who trust nobody: canceling noise, proofs, a board."""

@@ -1,0 +1,1 @@
+"""Commitments and zero-knowledge proofs."""

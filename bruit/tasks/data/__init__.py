@@ -1,0 +1,1 @@
+"""Data: named sets and own files, their columns, split among peers and prepared for learning."""

@@ -1,0 +1,1 @@
+"""Kinds of tasks, as experiment files and participants speak of them."""

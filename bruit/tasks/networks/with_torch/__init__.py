@@ -1,0 +1,1 @@
+"""What needs torch: imported when a network is asked something, never by `import bruit`."""

@@ -1,0 +1,1 @@
+"""What is compared with, and never run by the package."""

@@ -1,0 +1,1 @@
+"""Formulas as printed, none of them a guarantee."""

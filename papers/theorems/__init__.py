@@ -1,0 +1,1 @@
+"""Theorems that are true and that no run, plan or question of the package needs."""

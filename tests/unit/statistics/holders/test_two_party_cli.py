@@ -1,0 +1,51 @@
+"""`bruit auc --listen` and `--with`: what is refused before anything is said."""
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bruit.commands.statistics.one_table import auc
+from bruit.errors import BruitError
+from bruit.peers.wire.identity import Identity
+
+app = typer.Typer()
+app.command()(auc)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("holders")
+    for name in ("me", "other"):
+        Identity.create(name).save(root / name)
+    (root / "t.csv").write_text("s,y,word\n0.1,0,no\n0.7,1,yes\n0.2,0,no\n0.9,1,maybe\n")
+    return root
+
+
+KNOWN = ["--identity", "me", "--partner", "other/certificate.pem"]
+BAD = [
+    (["--listen", "127.0.0.1:0", "--with", "127.0.0.1:1", *KNOWN], "one of --listen and --with"),
+    (["--rounds", "2"], "one of --listen and --with"),
+    (["--listen", "127.0.0.1:0"], "give --identity"),
+    (["--listen", "127.0.0.1:0", "--identity", "me"], "give --identity"),
+    (["--listen", "127.0.0.1:0", "--seed", "1", *KNOWN], "leave --clamp, --levels and --seed out"),
+    (["--listen", "nowhere", *KNOWN], "HOST:PORT"),
+    (
+        ["--listen", "127.0.0.1:0", "--label", "word", *KNOWN],
+        "line 2, column 'word' holds 'no'.*--positive",
+    ),
+    (["--listen", "127.0.0.1:0", "--epsilon", "0", *KNOWN], "between 1e-09 and 40"),
+    (
+        ["--listen", "127.0.0.1:0", "--identity", "nobody", "--partner", "other/certificate.pem"],
+        "no nobody/key.pem",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_refusals(folder, monkeypatch, words, message):
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, ["t.csv", "--score", "s", "--label", "y", *words])
+    assert isinstance(done.exception, BruitError), done.output
+    with pytest.raises(BruitError, match=message):
+        raise done.exception
+    assert not list(folder.glob("*.spent.json"))
