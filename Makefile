@@ -34,11 +34,12 @@ browser:
 	@command -v chromium >/dev/null || test -n "$$BRUIT_CHROMIUM" || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || echo "no chromium: browser tests are skipped"
 
+# Real processes and browsers get a second chance on a loaded machine; who needed it is listed (RERUN). Nothing else does.
 test: $(VENV)/dev browser lint
 	$(BIN)/python -m tests.warm
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --ignore tests/e2e
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow tests/e2e
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --reruns 1 -rR tests/e2e
 
 fast: $(VENV)/dev lint
 	$(BIN)/python -m tests.warm

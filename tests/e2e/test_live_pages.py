@@ -115,6 +115,7 @@ def browser():
 def visit(browser, address, path="", **options):
     """A page, with everything it complained about and every request that went elsewhere."""
     context = browser.new_context(**options)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     page.heard = []
     listen(page, address)
@@ -132,11 +133,28 @@ def listen(page, address):
 
 
 def until(page, condition, seconds=60):
-    """Wait for something to hold in the page; its policy forbids Playwright's own way."""
+    """Wait for something to hold in the page; its policy forbids Playwright's own way.
+
+    Between two documents nothing holds yet: a page that is being left has no body, and what was asked
+    of it may be lost on the way.
+    """
     end_at = time.monotonic() + seconds
-    while not page.evaluate(condition):
-        assert time.monotonic() < end_at, f"never: {condition}"
+    while True:
+        try:
+            why = "" if page.evaluate(condition) else "never"
+        except playwright.Error as between:
+            why = str(between)
+        if not why:
+            return
+        assert time.monotonic() < end_at, f"{why}: {condition}"
         time.sleep(0.05)
+
+
+def follow(page, link, path):
+    """Click, and wait until the other page is there: the one that is left may look ready too."""
+    link.click()
+    page.wait_for_url(path)
+    ready(page)
 
 
 def ready(page):
@@ -253,8 +271,7 @@ def test_a_run_can_be_opened_on_a_phone(browser, address):
     box = link.bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 360
-    link.click()
-    ready(page)
+    follow(page, link, "**/runs/torus")
     assert page.inner_text("h1") == "torus"
 
 
@@ -460,8 +477,7 @@ def test_hostile_names_are_text(browser, address):
     assert page.locator("img:not(.mark)").count() == 0
     assert HOSTILE in page.inner_text("#runs")
     assert "manifest is missing" in page.inner_text("#runs")
-    page.get_by_role("link", name=HOSTILE).click()
-    ready(page)
+    follow(page, page.get_by_role("link", name=HOSTILE), "**/runs/*")
     assert page.inner_text("h1") == HOSTILE
     with page.context.expect_page() as opened:
         page.click("#open-report")

@@ -163,11 +163,11 @@ export async function offer(text, name, taken) {
   byId("example").value = "";
   byId("experiment").value = text;
   byId("change").open = true;
-  await check(true);
   const used = new Set(taken.map((one) => one.name)), base = name.replace(/[^A-Za-z0-9_.-]/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, 50) || "run";
   let k = 1, free = base;
   while (used.has(free)) free = `${base}-${++k}`;
-  byId("name").value = free;
+  byId("name").value = free; // before anything is waited for: text and name change together
+  await check(true);
   byId("start").focus();
 }
 
