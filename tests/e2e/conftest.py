@@ -28,6 +28,13 @@ sigma = 1.5
 """
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What failed and was tried again is told with its words, though the second trial held."""
+    for report in terminalreporter.stats.get("rerun", ()):
+        terminalreporter.section(f"failed at first: {report.nodeid}")
+        terminalreporter.line(report.longreprtext)
+
+
 class Said(NamedTuple):
     code: int
     out: str
