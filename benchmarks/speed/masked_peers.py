@@ -55,7 +55,7 @@ def lived(steps: int) -> tuple[float, int]:
             one.host.journal.close()
         if min(one.host.machine.count for one in chosen) < steps:
             raise SystemExit(f"not all peers made {steps} rounds")
-        return spent, sum(one.host.payload_bytes for one in chosen)
+        return spent, sum(one.host.speech.payload_bytes for one in chosen)
 
 
 def measure(quick: bool = False) -> Answer:

@@ -151,14 +151,14 @@ def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
         raise ConformanceError(f"peer {short[0]} did not reach the last round")
     for host in hosts:
         job.ledger.extend(host.ledger)
-    missed = sum(not miss.late for host in hosts for miss in host.missed)
+    missed = sum(not miss.late for host in hosts for miss in host.absences.missed)
     trace = Trace(
         peers=job.n,
         steps=job.steps,
-        messages=sum(host.payloads for host in hosts),
+        messages=sum(host.speech.payloads for host in hosts),
         missed=missed,
-        refusals=sum(host.skipped for host in hosts),
-        bytes=sum(host.payload_bytes for host in hosts),
+        refusals=sum(host.absences.skipped for host in hosts),
+        bytes=sum(host.speech.payload_bytes for host in hosts),
     )
     met = sorted((event[0] + host.origin, *event[1:]) for host in hosts for event in host.meetings)
     trace.meetings = Meetings(

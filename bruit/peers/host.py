@@ -25,7 +25,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bruit.algorithms.door import LeftOut
-from bruit.algorithms.messages import row_bytes
 from bruit.algorithms.schedules.machine import (
     Done,
     Effect,
@@ -38,32 +37,30 @@ from bruit.algorithms.schedules.machine import (
     WakeAt,
 )
 from bruit.algorithms.schedules.peer import PeerMachine
-from bruit.algorithms.schedules.vouchers import KINDS as PROOFS
 from bruit.errors import BrokenStateError, RemoteProtocolError
 from bruit.graphs import Graph
+from bruit.peers.absences import Absences
 from bruit.peers.agreed_masks import AgreedMasks
 from bruit.peers.gathering import Gathering
 from bruit.peers.journal.journal import Journal
-from bruit.peers.journal.receipts import Receipts
 from bruit.peers.journal.step import Step
 from bruit.peers.own_clock import Entry, OwnClock
 from bruit.peers.recalling import STARTS, TIME, keep, recall
 from bruit.peers.settings import Settings, first_neighbors
+from bruit.peers.speech import Speech
 from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.codec import (
     Conversation,
     Frame,
     decode,
     encode,
-    encode_parts,
     frame_bytes,
     like,
 )
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.line import Line
 from bruit.peers.wire.listening import Listener
-from bruit.peers.wire.said_once import SaidOnce
-from bruit.peers.wire.stamps import NO_LIFE, Scale, Stamps
+from bruit.peers.wire.stamps import Scale, Stamps
 from bruit.peers.wire.waiting import Waiting
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Secure
@@ -71,9 +68,6 @@ from bruit.randomness import Secure
 log = logging.getLogger("bruit.peers")
 BATCH = 64  # inputs committed together at most
 VOLUME = 4 * 2**20  # bytes of messages after which a step takes no further input
-HOARD = (
-    256 * 2**20
-)  # bytes kept for a neighbor that is away, from which on the operator hears of them
 BUSY = 0.1  # seconds after which it takes none either, so that lines, status and signals get a turn
 # seconds that inputs which cause nothing wait for company; a crash meanwhile costs a retransmission
 LINGER = 1.0
@@ -94,14 +88,7 @@ class Host:
     masks: AgreedMasks | None = None  # where every start has a key of its own
     refused: Counter[str] = field(default_factory=Counter)
     meetings: list[tuple[float, int, int, dict[int, int]]] = field(default_factory=list)
-    missed: list[Missed] = field(default_factory=list)
-    skipped: int = 0  # calls of the own clock that led to nothing
-    skipped_for: dict[int, int] = field(
-        default_factory=dict
-    )  # and for whom it waited then, how often
-    sent: int = 0  # messages put into the outbox; see `receipts` for those that arrived
-    payloads: int = 0  # how many of those carried values
-    payload_bytes: int = 0
+    absences: Absences = field(default_factory=Absences)
     done: bool = False
     ended: bool = False  # nothing is left to do in a next start
     gave_up: str = ""  # why it did not begin, or not go on
@@ -111,35 +98,28 @@ class Host:
         self.me = self.machine.seat.me
         self.algorithm = self.machine.seat.algorithm.name()
         self.lines: dict[int, Line] = {}
-        self.receipts = Receipts()
         rehearsal = not isinstance(self.machine.seat.dice, Secure)
         self.stamps = Stamps(self.identity, self.run_id, self.me, rehearsal)
         self.scale = Scale(self.journal, self.stamps, self._break_off)
         self.key = b""  # of the dice of this start; empty in a rehearsal
-        self.life = NO_LIFE  # a name for this start
         self.row = self.machine.expected()  # no row, but of the types and widths of one
         longest = max(frame_bytes(self._due(kind)) for kind in self.machine.kinds)
         self.limits = replace(self.settings.limits, bytes=min(self.settings.limits.bytes, longest))
+        self.speech = Speech(
+            machine=self.machine,
+            journal=self.journal,
+            ledger=self.ledger,
+            stamps=self.stamps,
+            voice=self._voice(self.me),
+            limits=self.limits,
+        )
         self._queue = Waiting(self._early, self.settings.queue)
         self.clock = OwnClock(pace=self.settings.pace)
         self._own: list[Envelope] = []
         self._spent = 0
-        self._gone: set[int] = set()  # whom the operator knows to be missing
-        self._spoken_to: set[int] = set()  # to whom this step says something
         self._heard_from: set[int] = set()  # from whom this step has heard something
         self._open_ears()
-        self._warned = SaidOnce(log)
-        self._volume, self._until = (
-            0,
-            0.0,
-        )  # bytes of messages of the step under way, and when others get a turn
-        self._carried: dict[
-            int, int
-        ] = {}  # up to which message of a peer our words to it are a receipt
-        self._last_body: tuple[Any, bytes] = (
-            None,
-            b"",
-        )  # the last row that was said, and its bytes
+        self._until = 0.0  # when others get a turn
         self._draft: tuple[Step, float] | None = None  # inputs not yet committed, and since when
         self.enough = self.settings.kept  # bytes of steps after which a snapshot is taken
         self._tasks: set[asyncio.Task[None]] = set()
@@ -180,9 +160,8 @@ class Host:
             self.lines[peer].notify()
 
     def _has_carried(self, peer: int) -> int:
-        return (
-            self._carried.get(peer, 0) if peer in self.lines and self.lines[peer].connected else 0
-        )
+        there = peer in self.lines and self.lines[peer].connected
+        return self.speech.carried.get(peer, 0) if there else 0
 
     def _early(self, sender: int, frame: Frame) -> bool:
         return self.machine.listening and self.machine.early(sender, frame.kind, frame.number)
@@ -289,72 +268,17 @@ class Host:
             elif isinstance(effect, Met):
                 self.meetings.append((self.clock.now(), effect.other, self.me, dict(effect.reads)))
             elif isinstance(effect, Missed):
-                self.missed.append(effect)
-                if step is not None:
-                    self._report_missed(effect)
+                self.absences.note_missed(effect, again=step is None)
             elif isinstance(effect, Skipped):
-                self._count_skipped(effect)
+                self.absences.note_skipped(effect)
             elif isinstance(effect, Done):
                 self.done = True
             elif isinstance(effect, GaveUp) and step is not None:
                 self.gave_up = self.gave_up or effect.why
 
-    def _count_skipped(self, call: Skipped) -> None:
-        self.skipped += 1
-        for peer in call.others:
-            if peer not in self.skipped_for:
-                log.warning("peer %d has said nothing yet: this peer's clock calls in vain", peer)
-            self.skipped_for[peer] = self.skipped_for.get(peer, 0) + 1
-
-    def _report_missed(self, missed: Missed) -> None:
-        """Tell the operator, once until it is back, who is gone on without."""
-        if missed.late:
-            log.info("made up for peer %d in exchange %d", missed.other, missed.number)
-            self._gone.discard(missed.other)
-        elif missed.other not in self._gone:
-            log.warning("going on without peer %d, since exchange %d", missed.other, missed.number)
-            self._gone.add(missed.other)
-
     def _post(self, effect: Send, step: Step | None) -> None:
-        """Into the outbox; when inputs are executed again it is there already."""
         self._line(effect.to)
-        self._spoken_to.add(effect.to)
-        self.sent += 1
-        proof = effect.envelope.kind in PROOFS
-        value = None if proof else self.machine.value_of(effect.envelope)
-        valued = value is not None
-        self.receipts.posted(effect.to, self.ledger.calls if valued else 0)
-        if valued:
-            self.payloads += 1
-            self.payload_bytes += row_bytes(value)
-        if step is not None:
-            heard, row, place = (
-                step.last_sequence(effect.to),
-                effect.envelope.row,
-                step.next_sequence(effect.to),
-            )
-            stamp = self.stamps.make(effect.to, place, self.ledger.calls, self.life)
-            frame = Frame.of(self._voice(self.me), place, effect.envelope, heard, stamp)
-            known = self._last_body[1] if row is not None and row is self._last_body[0] else None
-            head, body = encode_parts(frame, known, self.limits)
-            self._warn_of_full_outbox(effect.to, frame.sequence, len(head) + len(body))
-            self._volume += len(head) + (len(body) if known is None else 0)
-            step.send(effect.to, head, body)
-            self._last_body, self._carried[effect.to] = (row, body), heard
-
-    def _warn_of_full_outbox(self, to: int, sequence: int, size: int) -> None:
-        """What somebody who is away has not confirmed is kept on disk, all of it: the operator
-        hears of much."""
-        kept = sequence - self.journal.confirmed(to)
-        if kept * size > HOARD:
-            self._warned.warn(
-                (to, "outbox"),
-                "peer %d is away: %d messages for it, some %d MiB, are kept on disk "
-                "until it comes back",
-                to,
-                kept,
-                kept * size // 2**20,
-            )
+        self.speech.post(effect, step)
 
     @property
     def origin(self) -> float:
@@ -516,7 +440,7 @@ class Host:
                 self._take(step, *first)
             while not alone and not self._full(step) and not self._queue.empty():
                 self._take(step, *self._queue.get_nowait())
-            while self._own and not self._lonely() and self._volume < VOLUME:
+            while self._own and not self._lonely() and self.speech.volume < VOLUME:
                 self._hear_oneself(step)
             while (
                 not alone
@@ -539,12 +463,16 @@ class Host:
         except BaseException as error:
             self.journal.fail(step, error)
             raise
-        self._draft, self._volume = None, 0
+        self._draft, self.speech.volume = None, 0
         self._flush()
         keep(self)
 
     def _full(self, step: Step) -> bool:
-        return len(step.inputs) >= BATCH or self._volume >= VOLUME or time.monotonic() > self._until
+        return (
+            len(step.inputs) >= BATCH
+            or self.speech.volume >= VOLUME
+            or time.monotonic() > self._until
+        )
 
     def _next_alarm(self) -> Entry | None:
         """The next alarm; calls wait while this peer is in a meeting with one who is there."""
@@ -594,10 +522,10 @@ class Host:
     def _flush(self) -> None:
         """After a commit: messages may leave, receipts may go out, to those whom the step
         concerned."""
-        for peer in self._spoken_to:
+        for peer in self.speech.committed():
             self.lines[peer].notify()
         self.ears.committed(self._heard_from)
-        self._spoken_to, self._heard_from = set(), set()
+        self._heard_from = set()
 
     async def _leave(self) -> None:
         """Stay until every neighbor has our words and has said bye, or patience ends."""

@@ -22,6 +22,7 @@ import hashlib
 import logging
 import os
 import struct
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,18 +40,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("bruit.peers")
 TIME = struct.Struct("<d")
-REMEMBERED = (  # and the machine's memory
-    "meetings",
-    "missed",
-    "skipped",
-    "skipped_for",
-    "sent",
-    "payloads",
-    "payload_bytes",
-    "_gone",
-    "receipts",
-)
-ITS_CLOCK = ("alarms", "alarm_count", "behind", "bound")  # kept beside them, after an underscore
+# what a snapshot keeps beside the machine's memory, and where it is: parts and fields of a host
+REMEMBERED = {
+    "meetings": "meetings",
+    "missed": "absences.missed",
+    "skipped": "absences.skipped",
+    "skipped_for": "absences.skipped_for",
+    "_gone": "absences.gone",
+    "sent": "speech.sent",
+    "payloads": "speech.payloads",
+    "payload_bytes": "speech.payload_bytes",
+    "receipts": "speech.receipts",
+    "_alarms": "clock.alarms",
+    "_alarm_count": "clock.alarm_count",
+    "_behind": "clock.behind",
+    "_bound": "clock.bound",
+}
 STARTS = -1  # whose inputs the keys of the starts are: no peer's
 OUTWEIGH = 4  # how many times the inputs are larger than the snapshot that replaces them, at least
 
@@ -93,7 +98,8 @@ def _take_key(host: Host, key: bytes) -> None:
     if not key or not isinstance(dice, Secure):
         return
     dice.rekey(key)
-    host.key, host.life = key, hashlib.blake2b(key, digest_size=8, person=b"bruit life").digest()
+    host.key = key
+    host.speech.life = hashlib.blake2b(key, digest_size=8, person=b"bruit life").digest()
 
 
 def _again(host: Host, known: Input) -> None:
@@ -128,8 +134,9 @@ def _resume(host: Host, memory: dict[str, Any]) -> None:
     """As a snapshot says; the ledger lines of that time are in the journal."""
     host.machine.resume(memory["machine"])
     _take_key(host, bytes.fromhex(memory["key"]))
-    vars(host).update({name: memory["host"][name] for name in REMEMBERED})
-    vars(host.clock).update({name: memory["host"][f"_{name}"] for name in ITS_CLOCK})
+    for name, place in REMEMBERED.items():
+        part, _, field = place.rpartition(".")
+        setattr(attrgetter(part)(host) if part else host, field, memory["host"][name])
     host.refused.update({"message": memory["refused"]} if memory["refused"] else {})
     if isinstance(door := host.machine.seat.door, TaskDoor):
         door.left_out.extend(memory["left_out"])
@@ -147,8 +154,7 @@ def keep(host: Host) -> None:
         return
     memory = {
         "machine": host.machine.memory(),
-        "host": {name: vars(host)[name] for name in REMEMBERED}
-        | {f"_{name}": vars(host.clock)[name] for name in ITS_CLOCK},
+        "host": {name: attrgetter(place)(host) for name, place in REMEMBERED.items()},
         "refused": host.refused["message"],
         "now": host.clock.now(),
         "spent": len(host.ledger),

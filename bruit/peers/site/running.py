@@ -51,7 +51,7 @@ def status(of: Participant) -> dict[str, Any]:
     """
     host = of.host
     up = sum(line.connected for line in host.lines.values())
-    sent, total = host.receipts.confirmed(host.journal), spent(of)
+    sent, total = host.speech.receipts.confirmed(host.journal), spent(of)
     return {
         "peer": host.me,
         "step": host.machine.count,
@@ -63,13 +63,13 @@ def status(of: Participant) -> dict[str, Any]:
         "waiting_for": host.gathering.missing() if host.gathering.waiting else [],
         "waiting": host.gathering.waiting,
         "sent": sent,
-        "unconfirmed": host.sent - sent,
+        "unconfirmed": host.speech.sent - sent,
         "meetings": len(host.meetings),
-        "skipped": host.skipped,
+        "skipped": host.absences.skipped,
         "bytes_sent": sum(line.sent_bytes for line in host.lines.values()),
         "bytes_received": host.ears.received_bytes,
         "refused": refusals(host),
-        "missed": len([miss for miss in host.missed if not miss.late]),
+        "missed": len([miss for miss in host.absences.missed if not miss.late]),
         "missing": [host.book.entry(peer).name for peer in missing(host)],
         "left_out": len(host.left_out),
         "epsilon": total,
@@ -137,7 +137,7 @@ def received(of: Participant, total: float) -> float:
     """What of the `total` epsilon is in messages that arrived: nobody has confirmed to have seen
     the rest."""
     host = of.host
-    seen = host.receipts.seen_lines(host.journal)
+    seen = host.speech.receipts.seen_lines(host.journal)
     return total if seen >= host.ledger.calls else _epsilon(of, host.ledger.head(seen))
 
 
@@ -375,7 +375,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         "left_over": sum(left_over(host).values()),
         "contributions_left_out": [list(place) for place in host.left_out],
         "skipped_for": {
-            host.book.entry(peer).name: count for peer, count in host.skipped_for.items()
+            host.book.entry(peer).name: count for peer, count in host.absences.skipped_for.items()
         },
         **host.machine.told(),
         **_if_opened(of),

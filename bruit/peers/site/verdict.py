@@ -24,21 +24,23 @@ def met(host: Host) -> list[int]:
 def left_over(host: Host) -> dict[int, int]:
     """How many exchanges this peer went on without, or could not make, and never made up for, by
     neighbor."""
-    count = Counter(miss.other for miss in host.missed if not miss.late)
-    count.subtract(miss.other for miss in host.missed if miss.late)
+    count = Counter(miss.other for miss in host.absences.missed if not miss.late)
+    count.subtract(miss.other for miss in host.absences.missed if miss.late)
     return {peer: number for peer, number in sorted(count.items()) if number > 0}
 
 
 def missing(host: Host) -> list[int]:
     """The neighbors that this peer was without, for one exchange or for all; not those who were
     missed for a while and came back, where that leaves nothing over."""
-    return sorted((left_over(host).keys() | host.skipped_for.keys()) - set(host.machine.back()))
+    return sorted(
+        (left_over(host).keys() | host.absences.skipped_for.keys()) - set(host.machine.back())
+    )
 
 
 def unreached(host: Host) -> dict[int, int]:
     """How many messages each neighbor has not confirmed: a peer that only reads its neighbors'
     latest words misses nobody, but may have spoken to nobody."""
-    return host.receipts.unconfirmed(host.journal)
+    return host.speech.receipts.unconfirmed(host.journal)
 
 
 def planned(host: Host) -> int:
@@ -67,10 +69,10 @@ def problems(host: Host) -> list[str]:
             was = "was" if unheard == 1 else "were"
             what = f": {how_many(unheard, 'message')} {was} never received"
         found.append(f"missed {_names(host, gone)}{what}{beyond}")
-    if host.skipped_for and len(gone) > planned_:
+    if host.absences.skipped_for and len(gone) > planned_:
         found.append(
-            f"{host.skipped} calls of its clock did not happen: not a first word of"
-            f" {_names(host, list(host.skipped_for))}"
+            f"{host.absences.skipped} calls of its clock did not happen: not a first word of"
+            f" {_names(host, list(host.absences.skipped_for))}"
         )
     shared = set(missing(host)) & set(host.machine.told().get("noise_shared_with", ()))
     if shared:
@@ -99,8 +101,8 @@ def problems(host: Host) -> list[str]:
 def notes(host: Host) -> list[str]:
     """What happened as asked, and must be known all the same."""
     found = []
-    if host.skipped and not host.skipped_for:
-        found.append(f"{how_many(host.skipped, 'call')} of its clock found somebody busy")
+    if host.absences.skipped and not host.absences.skipped_for:
+        found.append(f"{how_many(host.absences.skipped, 'call')} of its clock found somebody busy")
     unconfirmed = unreached(host)
     if unconfirmed:
         found.append(

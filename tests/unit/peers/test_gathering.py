@@ -273,7 +273,10 @@ def test_offers_that_nobody_answered_carried_nothing(tmp_path):
     with host.journal.step() as step:
         host._post(Send(1, Envelope("offer", 0)), step)
     host.journal.acknowledge(1, 1)
-    assert (host.receipts.confirmed(host.journal), host.receipts.seen_lines(host.journal)) == (1, 0)
+    assert (
+        host.speech.receipts.confirmed(host.journal),
+        host.speech.receipts.seen_lines(host.journal),
+    ) == (1, 0)
     host.journal.close()
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import bruit.algorithms.schedules.rounds.peer as rounds_file
 import bruit.peers.host as host_file
+import bruit.peers.speech as speech_file
 import bruit.peers.journal.outbox as outbox_file
 from bruit.algorithms.schedules.machine import Envelope
 from bruit.algorithms.schedules.rounds.peer import WINDOW
@@ -229,7 +230,7 @@ def test_a_peer_whose_neighbors_never_come_goes_on_in_small_steps(lonely, monkey
     owed = [row.nbytes for _, row in host.machine._owed.values()]
     assert sum(owed) == host.machine._owed_bytes
     assert len(owed) == kept // row
-    assert len([miss for miss in host.missed if not miss.late]) == 2 * rounds
+    assert len([miss for miss in host.absences.missed if not miss.late]) == 2 * rounds
     assert steps >= rounds / 4
     assert largest < 5 * (
         kept + 4 * row
@@ -237,7 +238,7 @@ def test_a_peer_whose_neighbors_never_come_goes_on_in_small_steps(lonely, monkey
 
 
 def test_much_that_is_kept_for_one_who_is_away_is_told(lonely, monkeypatch, caplog):
-    monkeypatch.setattr(host_file, "HOARD", 500)
+    monkeypatch.setattr(speech_file, "HOARD", 500)
     host = lonely(LONG.replace("steps = 5000", "steps = 30"))
     host.machine._alone = host.machine._rung = 10**6
     host.machine._away = {1, 2}

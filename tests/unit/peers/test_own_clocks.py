@@ -101,7 +101,7 @@ def test_skipped_calls_survive_a_restart(tmp_path):
     run_participants(people)
     again = participant(read_site(sites[0]), SEED)
     assert run_participants([again]) == 1
-    assert (again.host.skipped, again.host.skipped_for) == (
-        people[0].host.skipped,
-        people[0].host.skipped_for,
+    assert (again.host.absences.skipped, again.host.absences.skipped_for) == (
+        people[0].host.absences.skipped,
+        people[0].host.absences.skipped_for,
     )

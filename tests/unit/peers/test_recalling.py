@@ -48,12 +48,15 @@ def test_who_is_recalled_from_a_snapshot_is_who_it_was(tmp_path, algorithm, step
             host.machine.seat.algorithm.estimate(host.machine.state),
             lived.host.machine.seat.algorithm.estimate(lived.host.machine.state),
         )
-        assert (host.machine.count, host.sent, host.payloads) == (
+        assert (host.machine.count, host.speech.sent, host.speech.payloads) == (
             report["step"],
-            lived.host.sent,
-            lived.host.payloads,
+            lived.host.speech.sent,
+            lived.host.speech.payloads,
         )
-        assert (host.missed, len(host.meetings)) == (lived.host.missed, len(lived.host.meetings))
+        assert (host.absences.missed, len(host.meetings)) == (
+            lived.host.absences.missed,
+            len(lived.host.meetings),
+        )
         assert [tuple(line) for line in journal.spent()] == [
             (p, s, c, host.ledger.events[e].to_json())
             for p, s, c, e in zip(

@@ -176,5 +176,5 @@ def test_peers_meet_while_strangers_hold_their_ports(tmp_path):
     finally:
         for one in chosen:
             one.host.journal.close()
-    assert all(one.host.ended and not one.host.missed for one in chosen)
+    assert all(one.host.ended and not one.host.absences.missed for one in chosen)
     assert sum(one.host.refused["stranger"] for one in chosen) > 0
