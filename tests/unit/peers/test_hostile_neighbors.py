@@ -16,8 +16,8 @@ import pytest
 
 import bruit.algorithms.schedules.rounds.peer as rounds_file
 import bruit.peers.host as host_file
-import bruit.peers.speech as speech_file
 import bruit.peers.journal.outbox as outbox_file
+import bruit.peers.speech as speech_file
 from bruit.algorithms.schedules.machine import Envelope
 from bruit.algorithms.schedules.rounds.peer import WINDOW
 from bruit.errors import ConfigError, LocalProtocolError, RemoteProtocolError
