@@ -8,7 +8,7 @@ CODE := bruit papers tests docs benchmarks
 export PYTHONDONTWRITEBYTECODE :=
 # compiled files are kept: tests start hundreds of processes
 
-.PHONY: run test fast lint format bench browser clean
+.PHONY: run test fast slowest checked lint style types warm format bench browser clean
 
 # pip names some fifty packages; of these the ones bruit asks for are told, and errors as they are.
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable
@@ -34,22 +34,37 @@ browser:
 	@command -v chromium >/dev/null || test -n "$$BRUIT_CHROMIUM" || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || echo "no chromium: browser tests are skipped"
 
-# Real processes and browsers get a second chance on a loaded machine; who needed it is listed (RERUN). Nothing else does.
-test: $(VENV)/dev browser lint
-	$(BIN)/python -m tests.warm
-	$(BIN)/python -m pytest -n 2 -m "not slow"
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --ignore tests/e2e
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --reruns 1 -rR tests/e2e
+# The fast and the slow set together, so that tests are collected once. No core waits at the end: who is done takes over tests.
+# Slow tests of tests/e2e, real processes and browsers, get a second chance on a loaded machine; who needed it is listed (RERUN).
+# Nothing else gets one.
+test: $(VENV)/dev browser checked
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/e2e
+	$(BIN)/python -m pytest -n 2 --dist worksteal --reruns 1 -rR tests/e2e
 
-fast: $(VENV)/dev lint
-	$(BIN)/python -m tests.warm
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+fast: $(VENV)/dev checked
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-lint: $(VENV)/dev
+# What takes longest, in seconds of processor. SET is what to measure, as for pytest.
+SET ?= -m "not slow"
+slowest: $(VENV)/dev warm
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.seconds $(SET)
+
+# One core checks types while the other looks at style and compiles loops.
+checked: $(VENV)/dev
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target types style warm
+
+lint: types style
+
+style: $(VENV)/dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/lint-imports
+
+types: $(VENV)/dev
 	$(BIN)/mypy
+
+warm: $(VENV)/dev
+	$(BIN)/python -m tests.warm
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix $(CODE)

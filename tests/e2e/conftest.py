@@ -28,6 +28,13 @@ sigma = 1.5
 """
 
 
+def pytest_collection_modifyitems(items):
+    """A second chance (`--reruns`) is for real processes and browsers: for what is slow here."""
+    for item in items:
+        if "tests/e2e/" in item.nodeid and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.flaky(reruns=0))
+
+
 def pytest_terminal_summary(terminalreporter):
     """What failed and was tried again is told with its words, though the second trial held."""
     for report in terminalreporter.stats.get("rerun", ()):
