@@ -23,6 +23,7 @@ from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules.ballots.chain import root
 from bruit.algorithms.schedules.ballots.peer import BallotPeer
+from bruit.algorithms.schedules.ballots.routes import Route
 from bruit.algorithms.schedules.ballots.rows import Base, Promise, Roll, Tally
 from bruit.algorithms.schedules.ballots.schedule import Ballots
 from bruit.algorithms.schedules.machine import Effect, Envelope, Send, WakeAt
@@ -121,6 +122,7 @@ class Weather:
     deaths: int = 0
     kills: float = KILLS
     lies: tuple[Lie, ...] = ()
+    route: Route = "complete"
 
 
 @dataclass
@@ -150,7 +152,8 @@ class Assembly:
 
     def __init__(self, weather: Weather, seed: int) -> None:
         self.weather, self.dice = weather, random.Random(seed)
-        n, schedule = weather.peers, Ballots(weather.dropouts, weather.spare, weather.colluders)
+        n = weather.peers
+        schedule = Ballots(weather.dropouts, weather.spare, weather.colluders, route=weather.route)
         self.algorithm, self.graph = SumOfWords(schedule), graph(f"complete:{n}")
         self.ledger = Ledger(peers=n)
         values = np.random.default_rng(seed).normal(size=(n, 2))
@@ -247,6 +250,7 @@ class Assembly:
 
     def kill(self, peer: int, effects: list[Effect]) -> None:
         self.kills += 1
+        self.watch(peer)
         self.down[peer] = self.now + self.dice.uniform(1.0, DOWN)
         self.kept[peer] = effects
         self.push(self.down[peer], peer, peer, "start")
@@ -267,7 +271,8 @@ class Assembly:
             if isinstance(effect, WakeAt):
                 self.push(effect.time, peer, peer, effect)
             elif isinstance(effect, Send):
-                self.note(peer, effect.envelope)  # what is kept from the last start, too
+                if self.weather.route == "complete":  # else there may be others' words in it
+                    self.note(peer, effect.envelope)  # what is kept from the last start, too
                 if self.dice.random() >= self.weather.loss:
                     late = self.dice.random() < self.weather.late
                     delay = self.dice.uniform(0.01, LATEST if late else USUAL)
@@ -332,6 +337,8 @@ class Assembly:
         machine = self.machines[peer]
         if peer not in self.liars:
             self.adopters.setdefault(machine.base.chain, set()).add(peer)
+            for words in machine.uttered():
+                self.note(peer, words)
             if machine.message is not None:
                 self.note(peer, machine.message)
 

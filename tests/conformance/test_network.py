@@ -112,11 +112,13 @@ def test_on_a_graph_that_changes_more_often_than_any_peer_can_see_ahead():
     check(br.Averaging(), butterfly(8, relabel=3), steps=75)
 
 
-@pytest.mark.parametrize("peers", [4, 9])
-def test_ballots_make_the_same_sums(peers):
-    """Up to eight peers everybody hears all words, then the leader sums: the same integers, states,
+@pytest.mark.parametrize(
+    ("peers", "route"), [(4, "complete"), (9, "complete"), (9, "tree"), (6, "butterfly")]
+)
+def test_ballots_make_the_same_sums(peers, route):
+    """Up to eight peers everybody hears all words, then the leader sums, or a route does: the same integers, states,
     ledger lines and messages as in bulk, and nobody was missed."""
-    case, noise = SumOfWords(Ballots(spare=2)), br.Gaussian(clip=2.0, sigma=0.5)
+    case, noise = SumOfWords(Ballots(spare=2, route=route)), br.Gaussian(clip=2.0, sigma=0.5)
     bulk, real = (
         br.run(
             case,

@@ -134,7 +134,7 @@ def unmasked(heard: Sequence[Received], masks: Sequence[Words], speakers: int) -
     found, before = list[Array](), dict[int, Words]()
     for number, known in enumerate(masks):
         said = {one.sender: np.asarray(one.row, np.uint64) for one in heard if one.clock == number}
-        if len(said) == speakers:
+        if len(said) > 1 or len(said) == speakers:  # by a butterfly, sums of several
             found.append(_signed(np.add.reduce([*said.values(), known], axis=0, dtype=np.uint64)))
         for sender, words in said.items():
             found += [_signed(words), _signed(words - before.get(sender, np.zeros_like(words)))]

@@ -9,6 +9,7 @@ Masks cancel in the sum. All peers see the same integers and hold the same model
 the mean of the models of the second half of the rounds, which is free. A peer that dies, lags or
 lies costs an attempt (`dropouts`, `spare`), never privacy. With `clip_votes` = z_b every record also
 votes on the clip in the same release, which then goes to the median of the gradients' norms.
+`route` is how words come together: straight ("complete"), along a "tree", by a "butterfly".
 Learns: a minimizer of the mean loss over all records (record level) or over all peers (user level).
 Shows: masked answers, their sum and the model to all peers. Any coalition of at most `colluders`
 peers faces noise of deviation sigma in every sum, as if a trusted curator had added it.
@@ -26,6 +27,7 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
+from bruit.algorithms.schedules.ballots.routes import Route
 from bruit.algorithms.schedules.ballots.schedule import Ballots
 from bruit.algorithms.schedules.schedule import Schedule
 from bruit.arrays import Array, Words
@@ -63,15 +65,22 @@ class MaskedSGD(Algorithm[State]):
     colluders: int = 1
     dropouts: int = 0
     spare: int = 4
+    route: Route = "complete"
 
     def __post_init__(self) -> None:
         positive(self, "rate", "clip_votes")
         whole(self, "colluders", "dropouts", "spare")
         below_one(self, "momentum")
+        _ = self.schedule  # refuses a route that is none
 
     @property
     def schedule(self) -> Schedule:
-        return Ballots(dropouts=self.dropouts, spare=self.spare, colluders=self.colluders)
+        return Ballots(
+            dropouts=self.dropouts,
+            spare=self.spare,
+            colluders=self.colluders,
+            route=self.route,
+        )
 
     @property
     def against(self) -> str:

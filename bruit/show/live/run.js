@@ -180,6 +180,7 @@ function told(report) {
       element("th", { scope: "row" }, part.first === part.last ? part.first : `${part.first} to ${part.last}`),
       element("td", { class: "number" }, part.attempts), element("td", {}, part.in_words))));
   }
+  joined(report.joining);
   const worth = report.verdict ? report.verdict.in_words : metric in scores ? `${metric} ${scored(scores[metric])}` : "done";
   const protection = run.noise === null ? "no noise: nothing is protected" :
     `epsilon of the worst pair ${number(privacy.worst.epsilon)} at delta ${number(privacy.delta)}, ${privacy.protects} (${privacy.status_in_words})`;
@@ -192,6 +193,27 @@ function told(report) {
   byId("open-report").hidden = false;
   byId("model").href = `/runs/${where}/model.json`;
   byId("model").hidden = !report.model;
+}
+
+/* Alone, together and pooled, peer by peer, and their spread; of many peers the spread only. */
+function joined(found) {
+  byId("joining").hidden = !found;
+  if (!found) return;
+  const columns = [["alone", found.alone], ["together", found.together], ["with its own part", found.own_part],
+    ["pooled", found.pooled], ["gain", found.gains]].filter(([, numbers]) => numbers);
+  const row = (name, cells) => element("tr", {}, element("th", { scope: "row" }, name),
+    ...cells.map((value) => element("td", { class: "number" }, typeof value === "number" ? number(value) : value)));
+  const mean = (numbers) => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
+  const deviation = (numbers) => Math.sqrt(numbers.reduce((sum, one) => sum + (one - mean(numbers)) ** 2, 0) / (numbers.length - 1));
+  const shown = found.names.length <= 16 ? found.names : [], told = found.in_words;
+  byId("joining-told").textContent = sentence(told);
+  byId("joining-caption").textContent = `${found.metric} on ${found.own_test ? "its own test records" : "records that no peer holds"}`;
+  byId("joining-columns").replaceChildren(...["peer", "learns from", "judged on", ...columns.map(([name]) => name)].map((name, at) =>
+    element("th", { scope: "col", class: at ? "number" : null }, name)));
+  byId("joining-rows").replaceChildren(
+    ...shown.map((name, peer) => row(name, [String(found.records[peer]), String(found.test_records[peer]), ...columns.map(([, numbers]) => numbers[peer])])),
+    ...(found.names.length < 2 ? [] : [["mean over peers", mean], ["standard deviation over peers", deviation]].map(([name, of]) =>
+      row(name, ["", "", ...columns.map(([, numbers]) => of(numbers))]))));
 }
 
 function ending(report) {

@@ -321,6 +321,7 @@ def test_what_cannot_work_is_refused_and_nothing_is_spent(algorithm, peers, nois
         {"dropouts": -1},
         {"spare": -1},
         {"colluders": 0.5},
+        {"route": "ring"},
     ],
     ids=str,
 )

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_line(tmp_path, seed):
+    """Two times straight, then along a tree, then by a butterfly."""
     text = TEXT.format(peers=4, steps=20, dropouts=1, spare=90)
+    route = ("complete", "complete", "tree", "butterfly")[seed]
+    text = text.replace("[privacy]", f'route = "{route}"\n\n[privacy]')
     tried = KilledHosts(found_small(tmp_path, text, 4), random.Random(seed))
     while tried.step(deadly=tried.kills < 60):
         pass
@@ -23,7 +26,7 @@ def test_killed_at_any_line(tmp_path, seed):
     reports = [{"peer": peer, **machine.told()} for peer, machine in enumerate(machines)]
     tried.close()
     told = Told(tried, range(4))
-    told.check(reports)
+    told.check(reports, route)
     assert tried.kills == 60
     assert sum(len(keys) for keys in told.keys.values()) > 50  # starts, nearly all after a kill
     assert {machine.count for machine in machines} == {20}

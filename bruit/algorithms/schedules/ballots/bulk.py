@@ -10,6 +10,7 @@ from bruit.algorithms.doorway import absorbed, spoken
 from bruit.algorithms.messages import Inbox, Links
 from bruit.algorithms.schedules.ballots.attempt import Attempt, Summed
 from bruit.algorithms.schedules.ballots.chain import NO_KEY, binding, extended, root, total
+from bruit.algorithms.schedules.ballots.routes import Kind, passed
 from bruit.algorithms.schedules.ballots.terms import BallotTerms
 from bruit.algorithms.schedules.stage import Stage
 from bruit.arrays import Ints, Words
@@ -93,20 +94,42 @@ def _heard(stage: Stage, sums: Words, leader: int) -> Inbox:
     )
 
 
+def messages(terms: BallotTerms) -> int:
+    """Messages of words and sums in an attempt of everybody."""
+    words = sum(1 for _ in passed(_kind(terms), tuple(range(terms.peers)), 0))
+    return words + (terms.peers - 1) * (_kind(terms) in ("leader", "tree"))
+
+
+def _kind(terms: BallotTerms) -> Kind:
+    """How words come together where no attempt is in vain."""
+    if terms.route != "complete":
+        return terms.route
+    return "all" if terms.few else "leader"
+
+
 def _tell(
     stage: Stage, terms: BallotTerms, number: int, small: Links, said: Inbox, sums: Words
 ) -> None:
-    """What was sent, and what watched peers received: all words, or the leader's sum."""
-    n, leader = stage.n, terms.leader(number)
-    if terms.everybody_hears:
-        stage.sent(n * (n - 1), said.rows)
+    """What was sent, and what watched peers received: words, sums of some of them, or the leader's
+    sum."""
+    n, leader, kind = stage.n, terms.leader(number), _kind(terms)
+    stage.sent(messages(terms), said.rows)
+    if not stage.trace.watched:
+        return
+    if kind == "all":
         stage.exchanged(number, small, said)
         return
-    stage.sent(2 * (n - 1), said.rows)
-    others = np.delete(stage.everybody, leader)
-    rows = stage.rows(others, n)
-    clock = np.full(n - 1, number)
-    at_leader = Inbox(said.links, said.rows[rows], True, None)
-    stage.told(clock, np.full(n - 1, leader), others, at_leader)
-    told = Inbox(said.links, np.repeat(sums, n - 1, axis=0), True, None)
-    stage.told(clock, others, np.full(n - 1, leader), told)
+    by_copy = said.rows.reshape(stage.copies, n, -1)
+    for one in passed(kind, tuple(range(n)), leader):
+        if one.receiver in stage.trace.watched:
+            words = total(by_copy[:, sorted(one.of)])
+            _hear(stage, number, one.receiver, one.sender, said.links, words)
+    if kind != "butterfly":
+        for peer in sorted(set(stage.trace.watched) - {leader}):
+            _hear(stage, number, peer, leader, said.links, sums)
+
+
+def _hear(stage: Stage, number: int, peer: int, sender: int, links: Links, words: Words) -> None:
+    """One message to a watched peer, in every copy."""
+    clock, peers, partners = (np.array([at]) for at in (number, peer, sender))
+    stage.told(clock, peers, partners, Inbox(links, words, True, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,7 @@ class BallotMember(BallotRecovery):
             if self._roll.binding != roll.binding:
                 self.lies += 1
                 return []
-            return [] if self.message is None else self._tell([sender], self.message)
+            return self._again(sender)
         self._check_roll(sender, roll)
         if roll.base.ballot < self.base.ballot:
             return []
@@ -74,8 +75,7 @@ class BallotMember(BallotRecovery):
         row = SpeechRow(nothing, text_row(roll.binding))
         self.message = Envelope("speak", self.ballot, row)
         self._words[me] = row
-        told = list(roll.voices) if self.terms.everybody_hears else [self.leader]
-        return [*self._tell(told, self.message), *self._complete(now)]
+        return [*self._pass_on(), *self._complete(now)]
 
     def _speak(self, now: float) -> list[Effect]:
         """One attempt: it is charged, and the words are made, in the same input."""
@@ -110,11 +110,67 @@ class BallotMember(BallotRecovery):
             Envelope("speak", self.ballot, SpeechRow(words, text_row(roll.binding)))
         )
         self._words[me] = self.message.row
-        told = list(roll.members) if self.terms.everybody_hears else [self.leader]
         left_out: list[Effect] = [
             Missed(peer, self.ballot) for peer in self._others() if peer not in roll.members
         ]
-        return [*left_out, *self._tell(told, self.message), *self._complete(now)]
+        return [*left_out, *self._pass_on(), *self._complete(now)]
+
+    def _straight(self) -> bool:
+        """Whether the words of this ballot take no route: its leader hears who is silent."""
+        return self._roll is None or self.terms.kind(self._roll) in ("all", "leader")
+
+    def _heard_from(self, peers: Sequence[int]) -> list[Words] | None:
+        """The own words and those of these peers for this attempt; None while some are missing. (A
+        leader that is not on the list has none of its own.)"""
+        roll, me = self._roll, self.seat.me
+        if roll is None:
+            return None
+        said = [self._words.get(peer) for peer in (*([me] if me in roll.voices else []), *peers)]
+        rows = [
+            one.words
+            for one in said
+            if one is not None
+            and one.binding.tobytes() == roll.binding
+            and (roll.members or not one.words.any())
+        ]
+        return rows if len(rows) == len(said) else None
+
+    def _pass_on(self) -> list[Effect]:
+        """Those parts of the own way that are complete by now and were not said yet."""
+        roll = self._roll
+        if roll is None or self.message is None:
+            return []
+        effects: list[Effect] = []
+        for part in self.terms.way(roll, self.seat.me).parts[self._passed :]:
+            rows = self._heard_from(part.of)
+            if rows is None:
+                break
+            self._passed += 1
+            effects += self._tell(list(part.to), self._sum_of(rows))
+        return effects
+
+    def _sum_of(self, rows: list[Words]) -> Envelope:
+        """One message of words: the own ones, or their sum with others'."""
+        own = self.message
+        if own is None:
+            raise LocalProtocolError(f"peer {self.seat.me} has no words to pass on with others'")
+        if len(rows) == 1:
+            return own
+        summed = total(np.concatenate(rows))[None]
+        return replace(own, row=SpeechRow(summed, own.row.binding))
+
+    def _again(self, leader: int) -> list[Effect]:
+        """The list came again: words may have been lost."""
+        roll = self._roll
+        if roll is None or self.message is None:
+            return []
+        if self._straight():
+            return self._tell([leader], self.message)
+        effects: list[Effect] = []
+        for part in self.terms.way(roll, self.seat.me).parts[: self._passed]:
+            rows = self._heard_from(part.of)
+            effects += [] if rows is None else self._tell(list(part.to), self._sum_of(rows))
+        return effects
 
     def _said(self, now_made: Envelope) -> Envelope:
         """The words of this ballot: those just made, or, if an earlier start has said some in it,
@@ -180,26 +236,18 @@ class BallotMember(BallotRecovery):
             same = np.array_equal(known.words, envelope.row.words)
             self.lies += not (same and np.array_equal(known.binding, envelope.row.binding))
             return []
-        return self._complete(now)
+        return [*self._pass_on(), *self._complete(now)]
 
     def _complete(self, now: float) -> list[Effect]:
         """The sum, when all members have spoken."""
         roll, me, terms = self._roll, self.seat.me, self.terms
         if roll is None:
             return []
-        if self.leader != me and not (terms.everybody_hears and me in roll.voices):
+        whole = terms.way(roll, me).whole
+        if whole is None or (not roll.members and not self.history.holds(roll.base)):
             return []
-        if not roll.members and not self.history.holds(roll.base):
-            return []
-        said = [self._words.get(peer) for peer in roll.voices]
-        rows = [
-            one.words
-            for one in said
-            if one is not None
-            and one.binding.tobytes() == roll.binding
-            and (roll.members or not one.words.any())
-        ]
-        if len(rows) < len(said):
+        rows = self._heard_from(whole)
+        if rows is None:
             return []
         tally = Tally.made(roll, total(np.concatenate(rows))[None], me)
         if self.seat.seals is not None:
@@ -207,7 +255,7 @@ class BallotMember(BallotRecovery):
         self.history.tallies.setdefault(tally.base.chain, tally)
         told: list[Effect] = []
         if self.leader == me:
-            hears = roll.voices if terms.everybody_hears else ()
+            hears = roll.voices if terms.everybody_sums(roll) else ()
             others = [peer for peer in self._others() if peer not in hears]
             told = self._tell(others, Envelope("sum", self.ballot, tally.row(terms.peers)))
         return [*told, *self._pursue(now, tally.base)]

@@ -23,7 +23,9 @@ each time.
                are gone
 
 Up to SMALL peers everybody says its words to all members, who sum for themselves, so that no leader
-can withhold a sum; with more the leader sums for all, and one that withholds costs an attempt.
+can withhold a sum; with more the leader sums for all, and one that withholds costs an attempt. By a
+`route` words come together on the way, along a tree under the leader or a butterfly, where all sum
+for themselves. After an attempt in vain they take no route, so that the leader hears who is silent.
 
 With seals promises and sums are signed: a list cannot show a promise that nobody made, a fetched
 sum shows the list it is over, and a leader that signs two sums of one ballot is convicted by
@@ -79,7 +81,7 @@ class BallotPeer(BallotLeader):
         self.ballot = ballot
         self._roll = self.message = self._goal = None
         self._made = self._clocked = self._graced = self._waiting = False
-        self._words, self._sought = {}, set()
+        self._words, self._sought, self._passed = {}, set(), 0
         again = [] if self.finished else self._later(now, "again", 1 / AGAIN)
         return [*self._promise(quietly), *again, *self._look(now)]
 
@@ -155,7 +157,7 @@ class BallotPeer(BallotLeader):
             return self._repeat(now)
         self._slow, self._vain = self._slow + 1, self._vain + 1
         missed = self._silent()
-        self._quiet |= set(missed) if self._made else set()
+        self._quiet |= set(missed) if self._made and self._straight() else set()
         waited: list[Effect] = [Missed(peer, number) for peer in missed]
         if self._vain >= TURNS * self.terms.peers + MORE:
             return [*waited, *self._finish(now, agreed=False)]
@@ -167,7 +169,7 @@ class BallotPeer(BallotLeader):
         effects = self._tell(self._others(), Envelope("ballot", mine.ballot, mine.row()))
         roll = self._roll
         if self._made and roll is not None:
-            silent = [peer for peer in roll.voices if peer not in self._words]
+            silent = [p for p in roll.voices if p not in self._words or not self._straight()]
             effects += self._tell(silent, Envelope("list", self.ballot, roll.row(self.terms.peers)))
         if self._goal is None:
             ahead = [p.base for p in self._promises.values() if p.base.ballot >= self.ballot]

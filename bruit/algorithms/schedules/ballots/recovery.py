@@ -27,7 +27,7 @@ class BallotRecovery(BallotStanding):
         nothing beyond its ballot."""
         leader, known = self.terms.leader(tally.roll.ballot), self.history.tallies
         vouched = tally.witness == leader or (
-            self.terms.everybody_hears and tally.witness in tally.roll.voices
+            self.terms.everybody_sums(tally.roll) and tally.witness in tally.roll.voices
         )
         if not vouched or (live and sender != leader) or (tally.base.ended and tally.words.any()):
             raise RemoteProtocolError(
@@ -77,7 +77,7 @@ class BallotRecovery(BallotStanding):
         self._forget()
         if goal.ballot >= self.ballot:
             self._slow = max(0, self._slow - 1)
-            quietly = not (self.terms.everybody_hears or self.terms.over(goal, self._promises))
+            quietly = not (self.terms.few or self.terms.over(goal, self._promises))
             return self._enter(now, goal.ballot + 1, quietly)
         if self._roll is not None and self._roll.members and self._roll.base == self.base:
             return self._speak(now)

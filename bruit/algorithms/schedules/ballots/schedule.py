@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bruit.algorithms.schedules.ballots.bulk import play
-from bruit.algorithms.schedules.ballots.terms import SMALL, BallotTerms
+from bruit.algorithms.schedules.ballots.bulk import messages, play
+from bruit.algorithms.schedules.ballots.routes import ROUTES, Route
+from bruit.algorithms.schedules.ballots.terms import BallotTerms
 from bruit.algorithms.schedules.given import Given
 from bruit.algorithms.schedules.schedule import Schedule
 from bruit.algorithms.schedules.stage import Stage
@@ -31,7 +32,10 @@ class Ballots(Schedule):
     `steps` counts rounds, the sums to be made. `dropouts` D peers may be gone; `colluders` a may
     lie, or put together what they hear; `spare` attempts may fail, so that nobody is charged for
     more than steps + spare. `grace` is the part of its patience (the timeout of its seat) for which
-    a leader waits for the last D.
+    a leader waits for the last D. `route` is how words come together: "complete" (everybody hears
+    all, or with more than 8 peers the leader does), along a "tree" under the leader, or by a
+    "butterfly". All peers must be neighbors with any of them: lists, and words after an attempt in
+    vain, go straight.
 
     What an algorithm is asked:
 
@@ -55,6 +59,7 @@ class Ballots(Schedule):
     spare: int = 4
     colluders: int = 1
     grace: float = 0.25
+    route: Route = "complete"
     unit: ClassVar[str] = "rounds"
     events: ClassVar[str] = "attempts"
     complete: ClassVar[bool] = True
@@ -63,10 +68,21 @@ class Ballots(Schedule):
     def __post_init__(self) -> None:
         whole(self, "dropouts", "spare", "colluders")
         chance(self, "grace")
+        if self.route not in ROUTES:
+            raise ConfigError(
+                f"unknown route of words {self.route!r}; use {', '.join(map(repr, ROUTES))}"
+            )
 
     def terms(self, peers: int, steps: int) -> BallotTerms:
         """The rules of a run of so many peers and rounds."""
-        return BallotTerms(peers, self.dropouts, self.colluders, steps, steps + self.spare)
+        return BallotTerms(
+            peers=peers,
+            dropouts=self.dropouts,
+            colluders=self.colluders,
+            steps=steps,
+            limit=steps + self.spare,
+            route=self.route,
+        )
 
     def meetings(
         self, graph: Graph, steps: int, dice: Dice, before: int = 0, holder: int | None = None
@@ -128,5 +144,4 @@ class Ballots(Schedule):
             )
 
     def messages(self, graph: Graph, acting: Ints, total: int) -> int:
-        n = graph.n
-        return total * (n * (n - 1) if n <= SMALL else 2 * (n - 1))
+        return total * messages(self.terms(graph.n, total))

@@ -54,6 +54,7 @@ class BallotStanding(PeerMachine):
         self._made = False  # whether this peer made it
         self.message: Envelope | None = None  # the words of this ballot, once there are any
         self._words: dict[int, SpeechRow] = {}  # of this ballot
+        self._passed = 0  # how many parts of its way this peer has said
         self._goal: Base | None = None  # the base that this peer is on its way to
         self._sought: set[bytes] = set()  # what a leader has asked for lately
         self._asks = 0  # how often it has asked for sums
@@ -154,9 +155,9 @@ class BallotStanding(PeerMachine):
     def _silent(self) -> list[int]:
         """For whom this peer has waited in vain in this ballot."""
         roll, me = self._roll, self.seat.me
-        if roll is None or not (self._made or self.terms.everybody_hears):
-            return [self.leader] if self.leader != me else []
-        return [peer for peer in roll.voices if peer not in self._words and peer != me]
+        awaited = set() if roll is None else self.terms.way(roll, me).awaited
+        silent = sorted(peer for peer in awaited if peer not in self._words)
+        return silent or ([self.leader] if self.leader != me else [])
 
     # what the parts ask of each other
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bruit.algorithms.schedules.ballots.routes import Kind, Route, Way, way
 from bruit.algorithms.schedules.ballots.rows import Base, Promise, Roll
 
 SMALL = 8  # up to so many peers everybody hears all words, so that no leader can withhold a sum
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BallotTerms:
     """What all peers of a run by ballots agreed on; `limit` is T_max, the most attempts that
     anybody is charged for."""
@@ -20,6 +21,7 @@ class BallotTerms:
     colluders: int
     steps: int
     limit: int
+    route: Route = "complete"
 
     @property
     def quorum(self) -> int:
@@ -32,8 +34,24 @@ class BallotTerms:
         return min(self.quorum, self.dropouts + self.colluders + 1)
 
     @property
-    def everybody_hears(self) -> bool:
+    def few(self) -> bool:
         return self.peers <= SMALL
+
+    def kind(self, roll: Roll) -> Kind:
+        """How the words of a list come together: by the route of the run where its list goes on
+        from the ballot before. After an attempt in vain, and for an end, without detours: so that
+        who makes the list sees itself who is silent."""
+        if self.route != "complete" and roll.members and roll.ballot == roll.base.ballot + 1:
+            return self.route
+        return "all" if self.few else "leader"
+
+    def everybody_sums(self, roll: Roll) -> bool:
+        """Whether everybody on the list comes to the sum by itself."""
+        return self.kind(roll) in ("all", "butterfly")
+
+    def way(self, roll: Roll, me: int) -> Way:
+        """What this peer does with the words of a list."""
+        return way(self.kind(roll), roll.voices, self.leader(roll.ballot), me)
 
     def leader(self, ballot: int) -> int:
         return ballot % self.peers

@@ -9,9 +9,17 @@ from bruit.algorithms.schedules.machine import Send, WakeAt
 class Room:
     """All messages arrive in order and at once, except to and from those who are `away`."""
 
-    def __init__(self, peers=4, steps=3, spare=2, dropouts=1, colluders=1, clock=10.0):
+    def __init__(
+        self, peers=4, steps=3, spare=2, dropouts=1, colluders=1, clock=10.0, route="complete"
+    ):
         weather = Weather(
-            peers, clock, steps=steps, spare=spare, dropouts=dropouts, colluders=colluders
+            peers,
+            clock,
+            steps=steps,
+            spare=spare,
+            dropouts=dropouts,
+            colluders=colluders,
+            route=route,
         )
         self.assembly = Assembly(weather, 1)
         self.machines, self.ledger = self.assembly.machines, self.assembly.ledger

@@ -25,9 +25,9 @@ STEPS = 5
 NOISE = br.Gaussian(clip=1.0, sigma=0.5)
 
 
-def run(peers, engine, **options):
+def run(peers, engine, route="complete", **options):
     task = br.tasks.Mean(np.random.default_rng(1).normal(size=(peers, 2)))
-    algorithm = SumOfWords(Ballots(spare=2))
+    algorithm = SumOfWords(Ballots(spare=2, route=route))
     return br.run(
         algorithm,
         f"complete:{peers}",
@@ -40,12 +40,16 @@ def run(peers, engine, **options):
     )
 
 
-@pytest.mark.parametrize("peers", [2, 4, 9])
-def test_all_engines_make_the_same_sums(peers):
-    """Nine peers tell their words to a leader, four to everybody."""
-    bulk, events = (run(peers, one, watch=[1]) for one in (br.Bulk(), br.Events()))
+@pytest.mark.parametrize(
+    ("peers", "route"),
+    [(2, "complete"), (4, "complete"), (9, "complete")]
+    + [(peers, route) for peers in (2, 5, 9) for route in ("tree", "butterfly")],
+)
+def test_all_engines_make_the_same_sums(peers, route):
+    """Straight nine peers tell their words to a leader, four to everybody."""
+    bulk, events = (run(peers, one, route, watch=[1]) for one in (br.Bulk(), br.Events()))
     compare(bulk, events)
-    late = run(peers, br.Events(latency=0.7, loss=0.2, churn=0.2))
+    late = run(peers, br.Events(latency=0.7, loss=0.2, churn=0.2), route)
     assert bulk.state.sums.any()
     for other in (events, late):
         assert np.array_equal(bulk.state.sums, other.state.sums)
@@ -161,6 +165,7 @@ def test_the_hash_depends_on_everything():
         ("ring:5", Ballots(), "all peers are neighbors of each other"),
         ("complete:4", Ballots(dropouts=1, colluders=3), "nobody is left to hide among"),
         ("complete:4", Ballots(dropouts=2, colluders=1), "no peer in common"),
+        ("tree:7", Ballots(route="tree"), "all peers are neighbors of each other"),
     ],
 )
 def test_what_cannot_be_is_refused(graph, ballots, why):
