@@ -25,6 +25,7 @@ from bruit.commands.peers import network_app, peer_app
 from bruit.commands.plan import plan
 from bruit.commands.predict import predict
 from bruit.commands.printing import Printer, Reply, warn
+from bruit.commands.relay import relay_app
 from bruit.commands.starting import begin
 from bruit.commands.statistics.gopa import gopa_app
 from bruit.commands.statistics.ldp import ldp_app
@@ -165,6 +166,7 @@ app.add_typer(attack_app, name="attack", cls=Commands, rich_help_panel=ATTACK)
 app.add_typer(columns_app, name="columns", cls=Commands, rich_help_panel=REAL)
 app.add_typer(network_app, name="network", cls=Commands, rich_help_panel=REAL)
 app.add_typer(peer_app, name="peer", cls=Commands, rich_help_panel=REAL)
+app.add_typer(relay_app, name="relay", cls=Commands, rich_help_panel=REAL)
 app.command(rich_help_panel=TABLES)(auc)
 app.command(rich_help_panel=TABLES)(mean)
 app.add_typer(ldp_app, name="ldp", cls=Commands, rich_help_panel=TABLES)

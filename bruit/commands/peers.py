@@ -30,6 +30,10 @@ def peer_key(
     folder: Annotated[Path, typer.Option("--out", help="Folder for the keys.")] = Path(),
     host: Annotated[str, typer.Option(help="Where others reach this peer.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="At which port.")] = 7400,
+    relay: Annotated[
+        str | None,
+        typer.Option(help="A relay, host:port, at which others reach this peer; it opens no port."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make this participant's keys, and the public part to send to the others.
@@ -39,10 +43,13 @@ def peer_key(
     from bruit.files import write_whole
     from bruit.peers.wire.address_book import public_entry
     from bruit.peers.wire.identity import Identity, short_form
+    from bruit.peers.wire.place import place_of
 
+    if relay is not None:
+        host, port = place_of(relay, "--relay")
     identity = Identity.create(name)
     public = public_entry(
-        identity, host, port
+        identity, host, port, relay is not None
     )  # before anything is written, so that a wrong address leaves nothing
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     identity.save(folder)
@@ -266,6 +273,8 @@ def network_join(
 ) -> None:
     """Merge public parts into an address book; compare the fingerprints by another channel.
 
+    A relay's public.toml is merged like the others.
+
     Example: bruit network join a/public.toml b/public.toml --out book.toml
     """
     from bruit.files import check_place
@@ -284,8 +293,10 @@ def network_join(
     }
     lines = [
         f"peer {one.peer}  {one.name:<20} {one.address:<24} {short_form(one.fingerprint)}"
+        + (" (through the relay there)" if one.relay else "")
         for one in merged.entries
     ]
+    lines += [f"relay   {one.address:<45} {short_form(one.fingerprint)}" for one in merged.relays]
     lines.append(f"wrote {book}; all participants must see the same fingerprints")
     Printer(json=as_json).answer(Reply(about, lines))
 

@@ -94,7 +94,7 @@ async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
     people = [Identity.create(f"peer-{peer}") for peer in range(job.n)]
     ports = free_ports(job.n)
     book = AddressBook.of(
-        Entry(peer, one.name, "127.0.0.1", port, one.certificate)
+        Entry(peer=peer, name=one.name, host="127.0.0.1", port=port, certificate=one.certificate)
         for peer, (one, port) in enumerate(zip(people, ports, strict=True))
     )
     run = run_id(

@@ -46,6 +46,7 @@ from bruit.peers.journal.journal import Journal
 from bruit.peers.journal.step import Step
 from bruit.peers.own_clock import Entry, OwnClock
 from bruit.peers.recalling import STARTS, TIME, keep, recall
+from bruit.peers.relay.way import Ways
 from bruit.peers.settings import Settings, first_neighbors
 from bruit.peers.speech import Speech
 from bruit.peers.wire.address_book import AddressBook
@@ -61,6 +62,7 @@ from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.line import Line
 from bruit.peers.wire.listening import Listener
 from bruit.peers.wire.stamps import Scale, Stamps
+from bruit.peers.wire.threshold import Threshold
 from bruit.peers.wire.waiting import Waiting
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Secure
@@ -86,6 +88,7 @@ class Host:
     ledger: Ledger
     settings: Settings = field(default_factory=Settings)
     masks: AgreedMasks | None = None  # where every start has a key of its own
+    ways: Ways | None = None  # through relays, if somebody is reached there
     refused: Counter[str] = field(default_factory=Counter)
     meetings: list[tuple[float, int, int, dict[int, int]]] = field(default_factory=list)
     absences: Absences = field(default_factory=Absences)
@@ -141,6 +144,7 @@ class Host:
             carried=self._has_carried,
             scale=self.scale,
             due=self._check,
+            elsewhere=self._be_reached if self.ways is not None and self.ways.relayed else None,
         )
         self.gathering = Gathering(
             lines=self.lines,
@@ -149,6 +153,11 @@ class Host:
             announce=self.ears.announce,
             quorum=self.settings.quorum,
         )
+
+    def _be_reached(self, threshold: Threshold) -> None:
+        """Callers come through a relay, and no port is open."""
+        if self.ways is not None:
+            self.ways.listen(threshold.visitor)
 
     # inputs and effects
 
@@ -198,6 +207,7 @@ class Host:
                 theirs=self._voice(peer),
                 limits=self.limits,
                 scale=self.scale,
+                target=entry.address if self.ways is None else self.ways.address(entry),
             )
             self._spawn(self.lines[peer].keep())
         return self.lines[peer]
@@ -291,6 +301,8 @@ class Host:
         """Serve, take part until the end, and leave when the neighbors have everything."""
         server = await self.ears.serve()
         try:
+            if self.ways is not None:
+                await self.ways.open(self._callers())
             recall(self)
             for peer in first_neighbors(self.machine.seat.graph, self.me, self.machine.seat.steps):
                 self._line(peer)
@@ -307,6 +319,8 @@ class Host:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await server.stop(grace=0.2)
+            if self.ways is not None:
+                await self.ways.close()
 
     def stop(self) -> None:
         """Leave now, in a state from which the next start goes on."""

@@ -91,7 +91,8 @@ def settle(
     people = [Identity.create(f"peer-{peer}") for peer in range(agreed.graph.n)]
     ports = free_ports(len(people))
     book = AddressBook.of(
-        Entry(k, one.name, host, ports[k], one.certificate) for k, one in enumerate(people)
+        Entry(peer=k, name=one.name, host=host, port=ports[k], certificate=one.certificate)
+        for k, one in enumerate(people)
     )
     sites = []
     for peer, one in enumerate(people):

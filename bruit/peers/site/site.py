@@ -33,6 +33,7 @@ from bruit.mechanisms import Mechanism
 from bruit.peers.agreed_masks import AgreedMasks
 from bruit.peers.host import Host
 from bruit.peers.journal.journal import Journal
+from bruit.peers.relay.way import Ways
 from bruit.peers.settings import Settings, first_neighbors
 from bruit.peers.site.agreed_run import AgreedRun, agreed_id, agreed_run
 from bruit.peers.site.own_records import OwnTask, read_share
@@ -90,6 +91,7 @@ class SiteFile(BaseModel):
     wait_for: int | str = "all"  # neighbors that must be connected before anything is released
     start_timeout: float = Field(300.0, gt=0)  # seconds that they are waited for
     quorum: int | str = "half"  # neighbors that must be connected before each later release
+    relay: str | None = None  # where this peer is reached, if not as its own book says
     budget: BudgetSection | None = None
 
     @field_validator("wait_for", mode="before")
@@ -178,15 +180,23 @@ class Participant:
         return not (self.budget is None or self.agreed is None or self.budget.within(self.agreed))
 
 
-def participant(site: Site, rehearse: int | None = None) -> Participant:
-    """Build one peer from its folder; everything that can be checked is checked before anything is
-    sent."""
+def own_book(site: Site) -> AddressBook:
+    """The address book of this participant, with itself in it as its site says."""
     book = AddressBook.read(site.folder / site.file.book)
     if site.file.peer >= len(book.entries):
         raise ConfigError(
             f"this site is peer {site.file.peer}, but the address book lists "
             f"0..{len(book.entries) - 1}"
         )
+    if site.file.relay is not None:
+        book = book.reached_at(site.file.peer, site.file.relay)
+    return book
+
+
+def participant(site: Site, rehearse: int | None = None) -> Participant:
+    """Build one peer from its folder; everything that can be checked is checked before anything is
+    sent."""
+    book = own_book(site)
     agreed, records = _agreed_with_records(site, book)  # before a key is used
     budget = _budget(site, agreed)
     identity = _own_identity(site, book)
@@ -218,6 +228,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         ledger=ledger,
         masks=masks,
         settings=_settings(site, agreed, wait_for, horizon),
+        ways=_ways(site, book),
     )
     return Participant(
         host=host,
@@ -229,6 +240,13 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         agreed=agreed.budget,
         rehearsed=rehearse is not None,
     )
+
+
+def _ways(site: Site, book: AddressBook) -> Ways | None:
+    """This peer's lines to relays; None where nobody is reached at one."""
+    if not any(entry.relay for entry in book.entries):
+        return None
+    return Ways(folder=site.folder / site.file.identity, book=book, me=site.file.peer)
 
 
 def _agreed_with_records(site: Site, book: AddressBook) -> tuple[AgreedRun[OwnTask], str]:

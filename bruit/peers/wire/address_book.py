@@ -9,9 +9,7 @@ thing trust rests on.
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import json
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -32,22 +30,25 @@ from bruit.peers.wire.identity import (
     name_of,
     read_certificate,
 )
+from bruit.peers.wire.place import check_place, place_of, written
+from bruit.peers.wire.relay_entry import RelayEntry, checked_relay, relay_of_table, relay_text
 
 KEYS = {"peer": int, "name": str, "host": str, "port": int, "certificate": str}
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+MAY = {"relay": bool}
 HEADER = "# Address book of a Bruit network. Compare the fingerprints with their owners before you trust it.\n"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One participant: its number in the graph, its name, where it listens, and its certificate
-    (PEM)."""
+    (PEM). With `relay` it listens nowhere, and is reached through the relay at that address."""
 
     peer: int
     name: str
     host: str
     port: int
     certificate: str
+    relay: bool = False
 
     @cached_property
     def fingerprint(self) -> str:
@@ -56,21 +57,26 @@ class Entry:
     @property
     def address(self) -> str:
         """host:port as gRPC wants it, with brackets around an IPv6 host."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return written(self.host, self.port)
 
 
 @dataclass(frozen=True)
 class AddressBook:
-    """All participants, by number from 0."""
+    """All participants, by number from 0, and the relays at which some of them are reached."""
 
     entries: tuple[Entry, ...]
+    relays: tuple[RelayEntry, ...] = ()
 
     @classmethod
     def of(
-        cls, entries: Iterable[Entry], where: str = "the address book", now: datetime | None = None
+        cls,
+        entries: Iterable[Entry],
+        where: str = "the address book",
+        now: datetime | None = None,
+        relays: Iterable[RelayEntry] = (),
     ) -> AddressBook:
         """A book of valid entries: numbers 0..n-1, no name, address or certificate twice, all
-        certificates in date."""
+        certificates in date, and each relay that is used listed with its certificate."""
         found = sorted(
             (_checked(entry, where, now) for entry in entries), key=lambda entry: entry.peer
         )
@@ -83,13 +89,25 @@ class AddressBook:
                 f"{where} lists {len(found)} peers, so their numbers must be 0..{len(found) - 1}, "
                 f"found {', '.join(str(entry.peer) for entry in found)}"
             )
-        return cls(tuple(found))
+        listed = tuple(
+            sorted((checked_relay(one, where, now) for one in relays), key=lambda one: one.address)
+        )
+        book = cls(tuple(found), listed)
+        for entry in found:
+            book.way(entry, where)
+        return book
 
     @classmethod
     def parse(
         cls, text: str, where: str = "the address book", now: datetime | None = None
     ) -> AddressBook:
-        return cls.of((_entry(table, where) for table in _tables(text, where)), where, now)
+        peers, relays = _tables(text, where)
+        return cls.of(
+            (_entry(table, where) for table in peers),
+            where,
+            now,
+            [relay_of_table(table, where) for table in relays],
+        )
 
     @classmethod
     def read(cls, path: str | Path, now: datetime | None = None) -> AddressBook:
@@ -111,7 +129,11 @@ class AddressBook:
 
     @cached_property
     def _dates(self) -> tuple[datetime, datetime]:
-        found = [read_certificate(entry.certificate) for entry in self.entries]
+        listed = [one.certificate for one in self.entries]
+        found = [
+            read_certificate(one)
+            for one in (*listed, *(relay.certificate for relay in self.relays))
+        ]
         return max(one.not_valid_before_utc for one in found), min(
             one.not_valid_after_utc for one in found
         )
@@ -123,8 +145,12 @@ class AddressBook:
 
     def text(self) -> str:
         """The book as TOML, always the same for the same entries."""
-        return HEADER + "".join(
-            f"\n[[peer]]\npeer = {entry.peer}\n{_public(entry)}" for entry in self.entries
+        return (
+            HEADER
+            + "".join(f"\n{relay_text(relay)}" for relay in self.relays)
+            + "".join(
+                f"\n[[peer]]\npeer = {entry.peer}\n{_public(entry)}" for entry in self.entries
+            )
         )
 
     def write(self, path: str | Path) -> None:
@@ -136,6 +162,27 @@ class AddressBook:
                 f"there is no peer {peer}: the address book lists 0..{len(self.entries) - 1}"
             )
         return self.entries[peer]
+
+    def way(self, entry: Entry, where: str = "the address book") -> RelayEntry | None:
+        """The relay at which somebody is reached; None for who listens itself."""
+        if not entry.relay:
+            return None
+        found = next((one for one in self.relays if one.address == entry.address), None)
+        if found is None:
+            raise ConfigError(
+                f"{where}: {entry.name!r} is reached at the relay {entry.address}, which is not "
+                f"listed; merge the relay's public.toml too (`bruit relay key` writes it)"
+            )
+        return found
+
+    def reached_at(self, peer: int, address: str) -> AddressBook:
+        """The same book in which that peer is reached at a relay of this address."""
+        host, port = place_of(address, "relay")
+        entries = [
+            replace(one, host=host, port=port, relay=True) if one.peer == peer else one
+            for one in self.entries
+        ]
+        return AddressBook.of(entries, relays=self.relays)
 
     def by_fingerprint(self, full: str) -> Entry | None:
         """The entry with that full fingerprint, None if nobody listed has it."""
@@ -154,20 +201,31 @@ def _read_before(text: str) -> AddressBook:
     return AddressBook.parse(text)
 
 
-def public_entry(identity: Identity, host: str, port: int) -> str:
+def public_entry(identity: Identity, host: str, port: int, relay: bool = False) -> str:
     """What a participant sends to all others: everything public about it, no peer number yet."""
-    entry = Entry(0, identity.name, host, port, identity.certificate)
+    entry = Entry(
+        peer=0,
+        name=identity.name,
+        host=host,
+        port=port,
+        certificate=identity.certificate,
+        relay=relay,
+    )
     entry = _checked(entry, f"the entry of {identity.name}", None)
     return f"# fingerprint {entry.fingerprint}\n[[peer]]\n{_public(entry)}"
 
 
 def merge(snippets: Iterable[str], now: datetime | None = None) -> AddressBook:
-    """One book from everybody's snippets; peers are numbered by the alphabetical order of their
-    names."""
+    """One book from everybody's snippets, and those of relays; peers are numbered by the
+    alphabetical order of their names."""
     found: list[dict[str, Any]] = []
+    relays: list[RelayEntry] = []
     for count, snippet in enumerate(snippets, 1):
         where = f"snippet {count}"
-        tables = _tables(snippet, where)
+        tables, others = _tables(snippet, where)
+        if len(others) == 1 and not tables:
+            relays.append(relay_of_table(others[0], where))
+            continue
         if len(tables) != 1 or "peer" in tables[0]:
             raise ConfigError(
                 f"{where} must be one unnumbered [[peer]] table, as `bruit network join` prints it"
@@ -179,6 +237,7 @@ def merge(snippets: Iterable[str], now: datetime | None = None) -> AddressBook:
         (_entry(table | {"peer": k}, "a snippet") for k, table in enumerate(found)),
         "the merged address book",
         now,
+        relays,
     )
 
 
@@ -196,34 +255,37 @@ def run_id(book: AddressBook, experiment: str) -> str:
     return digest.hexdigest()
 
 
-def _tables(text: str, where: str) -> list[dict[str, Any]]:
+def _tables(text: str, where: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The tables of peers, and those of relays."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where} is not TOML: {error}") from error
-    unknown = sorted(set(content) - {"peer"})
-    tables = content.get("peer", [])
-    if (
-        unknown
-        or not isinstance(tables, list)
-        or not all(isinstance(table, dict) for table in tables)
-    ):
+    unknown = sorted(set(content) - {"peer", "relay"})
+    peers, relays = content.get("peer", []), content.get("relay", [])
+    if unknown or not _are_tables(peers) or not _are_tables(relays):
         raise ConfigError(
-            f"{where} may hold [[peer]] tables only, found {', '.join(unknown) or 'another peer'}"
+            f"{where} may hold [[peer]] and [[relay]] tables only, found "
+            f"{', '.join(unknown) or 'another peer or relay'}"
         )
-    return tables
+    return peers, relays
+
+
+def _are_tables(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(table, dict) for table in found)
 
 
 def _entry(table: Mapping[str, Any], where: str) -> Entry:
     name = table.get("name", "?")
-    unknown, missing = sorted(set(table) - set(KEYS)), [key for key in KEYS if key not in table]
+    unknown = sorted(set(table) - set(KEYS) - set(MAY))
+    missing = [key for key in KEYS if key not in table]
     if unknown or missing:
         said = f"unknown key {unknown[0]!r}" if unknown else f"no {missing[0]}"
         raise ConfigError(
             f"{where}: the entry of {name!r} has {said}; an entry has {', '.join(KEYS)}"
         )
-    for key, kind in KEYS.items():
-        if type(table[key]) is not kind:
+    for key, kind in (KEYS | MAY).items():
+        if key in table and type(table[key]) is not kind:
             raise ConfigError(
                 f"{where}: {key} of {name!r} must be of type {kind.__name__}, found {table[key]!r}"
             )
@@ -241,32 +303,16 @@ def _checked(entry: Entry, where: str, now: datetime | None) -> Entry:
             f"{here} says {name_of(certificate)!r}; an entry bears the name in its certificate"
         )
     check_dates(certificate, here, now)
-    if not 1 <= entry.port <= 65535:
-        raise ConfigError(
-            f"{where}: the port of {entry.name!r} must be in 1..65535, found {entry.port}"
-        )
-    if not _is_host(entry.host):
-        raise ConfigError(
-            f"{where}: the host of {entry.name!r} is no host name or address: {entry.host!r}"
-        )
+    check_place(entry.host, entry.port, repr(entry.name), where)
     return replace(entry, certificate=certificate.public_bytes(Encoding.PEM).decode())
-
-
-def _is_host(host: str) -> bool:
-    if ":" in host:
-        try:
-            return (
-                ipaddress.IPv6Address(host).scope_id is None
-            )  # a scope means something on one machine only
-        except ValueError:
-            return False
-    return HOST.fullmatch(host) is not None
 
 
 def _refuse_twice(entries: list[Entry], what: str, where: str) -> None:
     owners: dict[object, Entry] = {}
     for entry in entries:
         value = getattr(entry, what)
+        if what == "address" and entry.relay:
+            continue  # many are reached at one relay
         if value in owners:
             raise ConfigError(
                 f"{where}: {owners[value].name!r} and {entry.name!r} have the same {what}, {value}"
@@ -277,4 +323,8 @@ def _refuse_twice(entries: list[Entry], what: str, where: str) -> None:
 def _public(entry: Entry) -> str:
     # Printable JSON strings are TOML strings, and so is base64 between triple quotes.
     name, host = (json.dumps(text, ensure_ascii=False) for text in (entry.name, entry.host))
-    return f'name = {name}\nhost = {host}\nport = {entry.port}\ncertificate = """\n{entry.certificate}"""\n'
+    relay = "relay = true\n" if entry.relay else ""
+    return (
+        f"name = {name}\nhost = {host}\nport = {entry.port}\n{relay}"
+        f'certificate = """\n{entry.certificate}"""\n'
+    )

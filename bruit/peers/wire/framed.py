@@ -128,7 +128,12 @@ class Reception:
         """Begin to listen; gives the port (0: any free one)."""
         try:
             family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            self._listener = socket.create_server(where[:2], family=family, backlog=AT_DOOR)
+            self._listener = socket.create_server(
+                where[:2],
+                family=family,
+                backlog=AT_DOOR,
+                dualstack_ipv6=host == "::" and socket.has_dualstack_ipv6(),
+            )
         except OSError as error:
             raise ConfigError(
                 f"cannot listen at {host}:{port}: {error.strerror or error}"
@@ -136,6 +141,10 @@ class Reception:
         self._listener.setblocking(False)
         self._begin(self._accept(self._listener))
         return int(self._listener.getsockname()[1])
+
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Whoever comes from now on is met by these settings; who is inside stays."""
+        self._context = context
 
     def close(self) -> None:
         for task in self._work:

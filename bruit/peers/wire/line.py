@@ -53,6 +53,7 @@ class Line:
     theirs: Conversation
     limits: Limits
     scale: Scale
+    target: str = ""  # where gRPC finds it, if not at the address in the book
     connected: bool = False
     tried: bool = False  # there was an answer, or there was none to be had
     level: int = 0  # how far around the neighbor everybody is there, see `gathering`
@@ -132,7 +133,7 @@ class Line:
             self.entry.certificate.encode(), self.identity.key, self.identity.certificate.encode()
         )
         settings = [*options(self.limits), ("grpc.ssl_target_name_override", TLS_NAME)]
-        return grpc.aio.secure_channel(self.entry.address, credentials, settings)
+        return grpc.aio.secure_channel(self.target or self.entry.address, credentials, settings)
 
     def _control(self, kind: str) -> bytes:
         heard = self.journal.last_sequence(self.entry.peer)

@@ -90,6 +90,7 @@ class Listener:
     news: Callable[[int], None]
     carried: Callable[[int], int]
     scale: Scale
+    elsewhere: Callable[[Threshold], None] | None = None  # opens no port: callers are brought
     due: Callable[[int, Frame], None] = lambda sender, frame: (
         None
     )  # refuses what is not of the agreed kinds and sizes
@@ -158,7 +159,10 @@ class Listener:
         await server.start()
         serving = Serving(server, threshold, self._end_lines)
         try:
-            await threshold.open(self.book.entry(self.me))
+            if self.elsewhere is not None:
+                self.elsewhere(threshold)
+            else:
+                await threshold.open(self.book.entry(self.me))
         except BaseException:
             await serving.stop(None)
             raise

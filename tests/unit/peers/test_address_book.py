@@ -104,7 +104,7 @@ def entry(k, **changes):
             "an entry bears the name in its certificate",
         ),
         (
-            [Entry(0, "Old", "localhost", 1, OLD.certificate)],
+            [Entry(peer=0, name="Old", host="localhost", port=1, certificate=OLD.certificate)],
             "certificate of 'Old' expired on 2001-01-02",
         ),
     ],
@@ -122,7 +122,7 @@ def test_the_same_name_or_certificate_twice_is_refused():
 
 
 def test_valid_at_another_moment():
-    old = Entry(0, "Old", "localhost", 1, OLD.certificate)
+    old = Entry(peer=0, name="Old", host="localhost", port=1, certificate=OLD.certificate)
     assert AddressBook.of([old], now=datetime(2001, 1, 1, tzinfo=UTC)).entry(0).name == "Old"
     with pytest.raises(ConfigError, match="not valid before 2000-12-31"):
         AddressBook.of([old], now=datetime(2001, 1, 1, tzinfo=UTC) - timedelta(days=2))
@@ -132,8 +132,8 @@ def test_valid_at_another_moment():
     ("text", "words"),
     [
         ("x = [", "is not TOML"),
-        ("title = 1", r"\[\[peer\]\] tables only, found title"),
-        ("peer = 3", r"\[\[peer\]\] tables only"),
+        ("title = 1", r"\[\[relay\]\] tables only, found title"),
+        ("peer = 3", r"\[\[relay\]\] tables only"),
         (
             BOOK.text().replace("port = 7000", "port = '7000'"),
             "port of .* must be of type int, found '7000'",

@@ -76,7 +76,9 @@ class Serving(threading.Thread):
         (self.port,) = free_ports(1)
         own = self.village.book.entry(0)
         self.reception = self.village.service.serve(
-            Entry(0, own.name, "127.0.0.1", self.port, own.certificate)
+            Entry(
+                peer=0, name=own.name, host="127.0.0.1", port=self.port, certificate=own.certificate
+            )
         )
         self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
         self.ready.set()

@@ -102,7 +102,9 @@ def replaced(sites, peer, **options):
     old = book.entry(peer)
     entries = [
         *book.entries[:peer],
-        Entry(peer, old.name, old.host, old.port, fresh.certificate),
+        Entry(
+            peer=peer, name=old.name, host=old.host, port=old.port, certificate=fresh.certificate
+        ),
         *book.entries[peer + 1 :],
     ]
     for site in sites:

@@ -143,7 +143,8 @@ def test_what_was_signed_in_a_rehearsal_is_nothing_in_the_run_itself():
     """A rehearsal has the name of the run: else one that held its last token could end the run."""
     people = [Identity.create(f"peer-{k}") for k in range(2)]
     book = AddressBook.of(
-        Entry(k, one.name, "127.0.0.1", 5000 + k, one.certificate) for k, one in enumerate(people)
+        Entry(peer=k, name=one.name, host="127.0.0.1", port=5000 + k, certificate=one.certificate)
+        for k, one in enumerate(people)
     )
     text = "token 11, attempt 0, to 1"
     real, rehearsed = (BookSeals(people[0], book, RUN, which) for which in (False, True))

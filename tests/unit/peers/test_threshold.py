@@ -39,7 +39,7 @@ async def opened(patience=30.0):
 
     server = await asyncio.start_unix_server(echo, threshold.private)
     (port,) = free_ports(1)
-    await threshold.open(Entry(0, "a", "127.0.0.1", port, ""))
+    await threshold.open(Entry(peer=0, name="a", host="127.0.0.1", port=port, certificate=""))
     try:
         yield threshold, port, closed, names
     finally:
@@ -142,7 +142,15 @@ def test_a_port_in_use_is_told():
             taken.listen()
             threshold = Threshold(CALLERS, lambda *_: None)
             with pytest.raises(RuntimeError, match="cannot bind the address"):
-                await threshold.open(Entry(0, "a", "127.0.0.1", taken.getsockname()[1], ""))
+                await threshold.open(
+                    Entry(
+                        peer=0,
+                        name="a",
+                        host="127.0.0.1",
+                        port=taken.getsockname()[1],
+                        certificate="",
+                    )
+                )
             await threshold.close()
 
     asyncio.run(twice())
