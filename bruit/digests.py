@@ -29,6 +29,9 @@ ASIDE = {"digest": False}
 """Metadata of a field that only describes the others, and is no part of a digest: other words, the
 same noise."""
 
+IF_SET = {"digest": "if set"}
+"""Metadata of a field that came later: where it is None, the digest is what it was without it."""
+
 
 def digest(key: bytes, *parts: Any) -> bytes:
     """32 bytes that name the parts, in their order."""
@@ -129,6 +132,13 @@ def _code(code: types.CodeType) -> list[Any]:
     return [code.co_code, list(code.co_names), known]
 
 
+def _named_by(metadata: Mapping[str, Any], record: Any, field: str) -> bool:
+    """Whether the digest of a record is also of this field."""
+    if metadata.get("digest") == IF_SET["digest"]:
+        return getattr(record, field) is not None
+    return bool(metadata.get("digest", True))
+
+
 def _feed_record(into: Any, record: Any) -> None:
     kind = type(record)
     _write(into, "record", _named(kind).encode())
@@ -136,7 +146,7 @@ def _feed_record(into: Any, record: Any) -> None:
         held = {
             field.name: getattr(record, field.name)
             for field in fields(record)
-            if not field.name.startswith("_") and field.metadata.get("digest", True)
+            if not field.name.startswith("_") and _named_by(field.metadata, record, field.name)
         }
     elif hasattr(record, "__dict__"):
         held = vars(record)

@@ -321,7 +321,7 @@ def keys_table(model: type[BaseModel], section: str, said: dict[str, Any]) -> st
         )
         rows.append((f"`{key}`", default, said["keys"][name]))
     if model is config.TaskSection:
-        own = [key for kind in kinds().values() for key in kind.own_keys]
+        own = dict.fromkeys(key for kind in kinds().values() for key in kind.own_keys)
         rows += [(f"`{key}`", "", said["keys"][f"task.{key}"]) for key in own]
     if model is config.PrivacySection:
         rows += mechanism_rows(set(model.model_fields), said)

@@ -9,23 +9,33 @@ predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.own_rows import (
+    Agreement,
+    own_recipe,
+    places,
+    read_rows,
+    recipe_column,
+)
+from bruit.tasks.data.own_rows import features as own_features
 from bruit.tasks.data.preparation import Preparation, PreparedData, prepare
-from bruit.tasks.data.public import NOTHING, Agreed, Fact, Source
+from bruit.tasks.data.public import NOTHING, Agreed, Fact, Source, said
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.sources import load
+from bruit.tasks.data.split import Split
 from bruit.tasks.kinds.kind import TABLE, TaskKind, judged_share, table_keys
 from bruit.tasks.logistic import Logistic
-from bruit.tasks.records import Part, Records
+from bruit.tasks.records import Part, Records, pack
 from bruit.tasks.stumps import Stumps
 from bruit.tasks.task import Constants, Manifest, Score, Task
 
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
 
 REFERENCE_STEPS, REFERENCE_RADIUS = 100, 10.0
 STUMPS = 4  # for each column, unless said
+PREPARED = Fact("columns, their centers and scales, classes, and the stumps", "agreed")
 AGREED_RANGE = 2.0  # thresholds lie within so many agreed scales of the agreed center
 
 
@@ -278,13 +289,7 @@ def _stumps(ready: PreparedData, standardize: str, asked: int | None) -> tuple[S
     """Stumps over public ranges of the columns, the intercept left out, and a word on where the
     ranges come from."""
     columns = ready.rows.shape[1] - 1
-    count = STUMPS * columns if asked is None else asked
-    if count <= columns:
-        raise ConfigError(
-            f"predictors = {count} is one stump for each of {columns} columns, at the end of its "
-            f"range, "
-            f"where it tells nothing; ask for at least {2 * columns}"
-        )
+    count = _count(columns, asked)
     if ready.held_out is not None:
         shown = ready.held_out.features[:, :-1]
         return Stumps.over(
@@ -296,10 +301,26 @@ def _stumps(ready: PreparedData, standardize: str, asked: int | None) -> tuple[S
             "records "
             '(test), or agree on scales (standardize = "agreed")'
         )
-    wide = np.full(columns, AGREED_RANGE)
-    return Stumps.over(
-        -wide, wide, count
+    return _agreed_stumps(
+        columns, asked
     ), f"within {AGREED_RANGE:g} agreed scales of the agreed centers"
+
+
+def _count(columns: int, asked: int | None) -> int:
+    count = STUMPS * columns if asked is None else asked
+    if count <= columns:
+        raise ConfigError(
+            f"predictors = {count} is one stump for each of {columns} columns, at the end of its "
+            f"range, "
+            f"where it tells nothing; ask for at least {2 * columns}"
+        )
+    return count
+
+
+def _agreed_stumps(columns: int, asked: int | None) -> Stumps:
+    """Stumps within so many agreed scales of the agreed centers."""
+    wide = np.full(columns, AGREED_RANGE)
+    return Stumps.over(-wide, wide, _count(columns, asked))
 
 
 def _margins(part: Part, x: Array) -> Array:
@@ -343,9 +364,60 @@ class BoostedKind(TaskKind):
     name = "boosted"
     task = Boosted
     keys = TABLE | {"own_test", "predictors"}
+    held = True
 
     def build(self, section: TaskSection, peers: int, seed: int) -> Boosted:
         own_test, keys = judged_share(section), table_keys(section, peers, seed)
         return Boosted.load(
             section.data or "", predictors=section.predictors, own_test=own_test, **keys
         )
+
+    def share(self, task: Task, peer: int) -> dict[str, Any]:
+        """What the peer learns from; the records that it is judged on stay with the observer."""
+        if not isinstance(task, Boosted):
+            return super().share(task, peer)
+        part = next(task.records.parts(np.array([peer]), 1))
+        real = part.weights[0] > 0
+        classes = np.array(task.records.classes, np.str_)
+        features, targets = part.features[0][real], part.targets[0][real]
+        return {"features": features, "targets": targets, "classes": classes}
+
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Boosted:
+        features, count = columns["features"], len(columns["targets"])
+        if not count:
+            raise ConfigError("this peer holds no record; who holds none takes no part")
+        if not np.isfinite(features).all():
+            raise ConfigError("a base prediction of this peer is not a finite number")
+        records = pack(
+            features,
+            columns["targets"],
+            Split(np.arange(count), np.array([0, count])),
+            classes=tuple(str(name) for name in columns["classes"]),
+            manifest={"data": {"name": "own records"}, "public": said((PREPARED,))},
+            recipe=recipe,
+        )
+        return Boosted(records)
+
+    def from_csv(
+        self, path: Path, agreement: Agreement, tell: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """Answers to stumps within two agreed scales of the agreed centers."""
+        task = agreement.task
+        if agreement.label is None:
+            raise ConfigError("boosted needs a label: name its column with --label")
+        if agreement.columns is None:
+            raise ConfigError(
+                "the thresholds of stumps lie within agreed ranges of the columns: agree on "
+                "task.scales, or give --columns"
+            )
+        table = read_rows(path, agreement, tell)
+        rows = own_features(table, agreement)
+        stumps = _agreed_stumps(rows.shape[1], task.predictors)
+        targets = 2 * places(table, agreement.label, agreement, two=True).astype(np.float64) - 1
+        recipe = replace(own_recipe(table, agreement), stumps=stumps, intercept=False, rows="none")
+        return {
+            "features": stumps(rows),
+            "targets": targets,
+            "classes": np.array(agreement.classes, np.str_),
+            **recipe_column(recipe),
+        }

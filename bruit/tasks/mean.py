@@ -211,7 +211,7 @@ class MeanKind(TaskKind):
             return super().share(task, peer)
         return {"values": task.values[peer : peer + 1]}
 
-    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None) -> Mean:
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Mean:
         return Mean(columns["values"], _recipe=recipe)
 
     def from_csv(

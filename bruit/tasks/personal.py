@@ -9,10 +9,11 @@ test set.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.data.agreed_columns import AgreedColumns, agreed_columns
 from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.own_rows import Agreement
 from bruit.tasks.data.preparation import Preparation, prepare
 from bruit.tasks.data.public import NOTHING, Agreed
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.sources import load
 from bruit.tasks.kinds.kind import MODEL, TaskKind, judged_share, kinds, model_keys
+from bruit.tasks.kinds.linear_kind import LinearKind
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.newton import TOLERANCE
 from bruit.tasks.own_scores import own_scores
@@ -270,6 +273,7 @@ class PersonalKind(TaskKind):
     name = "personal"
     task = Personal
     keys = MODEL | {"model", "ridge"}
+    held = True
 
     def build(self, section: TaskSection, peers: int, seed: int) -> Personal:
         model = kinds()[section.model].task
@@ -278,3 +282,32 @@ class PersonalKind(TaskKind):
         return Personal.load(
             model, section.data or "", ridge=section.ridge, own_test=own_test, **keys
         )
+
+    def share(self, task: Task, peer: int) -> dict[str, Any]:
+        """What the peer learns from; the records that it is judged on stay with the observer."""
+        if not isinstance(task, Personal):
+            return super().share(task, peer)
+        return _linear(task.shared.kind).share(task.shared, peer)
+
+    def agreed(self, section: TaskSection) -> Mapping[str, Any]:
+        return {"model": section.model, "ridge": section.ridge}
+
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Personal:
+        shared = _linear(str(columns["model"])).own_task(columns, recipe, among)
+        assert isinstance(shared, LinearTask)
+        return Personal(shared, float(columns["ridge"]) / shared.records.sizes)
+
+    def from_csv(
+        self, path: Path, agreement: Agreement, tell: Callable[[str], None]
+    ) -> dict[str, Any]:
+        """As for the model that everybody has one of, with the regularizer that was agreed on."""
+        return _linear(agreement.task.model).from_csv(path, agreement, tell) | dict(
+            self.agreed(agreement.task)
+        )
+
+
+def _linear(model: str) -> LinearKind:
+    """The kind of the models: a linear one, as the section [task] is checked."""
+    kind = kinds()[model]
+    assert isinstance(kind, LinearKind)
+    return kind

@@ -26,6 +26,7 @@ from bruit.runs.build import whole_task
 from bruit.runs.file import ExperimentFile, read_text, rewritten
 from bruit.tasks import Task
 from bruit.tasks.data.agreed_columns import columns_digest, columns_path
+from bruit.tasks.kinds.kind import kinds
 
 START_TIMEOUT = Settings.start_timeout  # what a site file that does not say it means
 
@@ -88,6 +89,7 @@ def settle(
         raise ConfigError(f"{folder} exists and is not empty; choose another folder")
     text, copies = with_columns(agreed, *with_edges(agreed))
     columns = columns_digest(agreed.file.task.columns_file)
+    options = kinds()[agreed.file.task.kind].agreed(agreed.file.task)
     people = [Identity.create(f"peer-{peer}") for peer in range(agreed.graph.n)]
     ports = free_ports(len(people))
     book = AddressBook.of(
@@ -103,7 +105,8 @@ def settle(
         write_whole(home / "experiment.toml", lambda file: file.write(text.encode()))
         for name, content in copies.items():
             write_whole(home / name, lambda file, content=content: file.write(content))  # type: ignore[misc]
-        write_share(agreed.task, agreed.file.task.kind, peer, home / "records.npz", columns)
+        records, kind = home / "records.npz", agreed.file.task.kind
+        write_share(agreed.task, kind, peer, records, columns, options)
         site = f"peer = {peer}\ntimeout = {timeout}\npace = {pace}\n"
         if start_timeout != START_TIMEOUT:
             site += f"start_timeout = {start_timeout}\n"

@@ -298,14 +298,14 @@ def check_questions(
     """
     asked = _asked(algorithm, graph, steps, task.dim) if asked is None else asked
     here = np.array([task.me if isinstance(task, OwnTask) else 0])
-    row, draws = np.zeros((1, task.dim)), np.zeros((1, 1))
+    row, draws, shown = np.zeros((1, task.dim)), np.zeros((1, 1)), np.zeros((1, task.width))
     answers: dict[str, Callable[[], Array]] = {
         "value": lambda: task.value(here),
         "gradient": lambda: task.gradient(here, row),
         "gradient_sampled": lambda: task.gradient_sampled(here, row, draws),
         "prox": lambda: task.prox(here, row, 1.0),
-        "pair_value": lambda: task.pair_value(row, row, 0.0),
-        "pair_gradient": lambda: task.pair_gradient(row, row, row, 0.0),
+        "pair_value": lambda: task.pair_value(shown, shown, 0.0),
+        "pair_gradient": lambda: task.pair_gradient(row, shown, shown, 0.0),
     }
     for question in asked:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,14 +21,15 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, LocalProtocolError
 from bruit.files import write_whole
-from bruit.tasks import Task
+from bruit.tasks import Mean, Statistic, Task
 from bruit.tasks.data.own_rows import recipe_column
 from bruit.tasks.data.recipe import Recipe, recipe_from
 from bruit.tasks.kinds.kind import held_kinds, kinds
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.networks.learned_network import LearnedNetwork
 from bruit.tasks.networks.network_task import Torch
-from bruit.tasks.task import Constants, Manifest, Score
+from bruit.tasks.pairs.pairwise import Pairwise
+from bruit.tasks.task import Constants, Manifest, Score, Sensitivities
 
 UNSCORED = "nothing: there are no public records, and a score on this peer's own would tell of them without noise"
 
@@ -48,6 +50,10 @@ class OwnTask(Task):
     @property
     def dim(self) -> int:
         return self.inner.dim
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
 
     @property
     def metric(self) -> str:
@@ -77,6 +83,12 @@ class OwnTask(Task):
         counts = np.zeros(self.among, np.int64)
         counts[self.me] = self.inner.record_counts()[0]
         return counts
+
+    def sensitivities(self, answer: str, order: int) -> Sensitivities:
+        """Of this peer's own answer; what the others release rests on theirs, which they compare."""
+        mine, values = self.inner.sensitivities(answer, order), np.zeros(self.among)
+        values[self.me] = mine.values[0]
+        return mine._replace(values=tuple(values.tolist()))
 
     def clipped_sum(
         self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float, unit: float
@@ -113,12 +125,14 @@ class OwnTask(Task):
     @property
     def scored_on(self) -> str:
         """What `evaluate` measures a model on, in words."""
-        if isinstance(self.inner, LinearTask | Torch):
-            return "public records" if self._public else UNSCORED
-        return "nothing: no peer knows the true answer"
+        if isinstance(self.inner, Mean | Statistic):
+            return "nothing: no peer knows the true answer"
+        return "public records" if self._public else UNSCORED
 
     @property
     def _public(self) -> bool:
+        if isinstance(self.inner, Pairwise):
+            return self.inner.held_out is not None
         return (
             isinstance(self.inner, LinearTask | Torch) and self.inner.records.held_out is not None
         )
@@ -139,7 +153,8 @@ class OwnTask(Task):
         return {}
 
     def judge(self, models: Array, peer: int) -> Score:
-        return self.inner.judge(models, peer)
+        """On public records; on private ones nobody is judged, not even at home."""
+        return self.inner.judge(models, peer) if self._public else Score(math.nan, public=False)
 
     @property
     def kind(self) -> str:
@@ -152,10 +167,18 @@ class OwnTask(Task):
         return self.inner.learned_network()
 
 
-def write_share(task: Task, kind: str, peer: int, path: Path, columns_file: str = "") -> None:
+def write_share(
+    task: Task,
+    kind: str,
+    peer: int,
+    path: Path,
+    columns_file: str = "",
+    options: Mapping[str, Any] | None = None,
+) -> None:
     """One peer's records of a whole task, for demonstrations and rehearsals on data one may lose;
-    `columns_file` is the digest of the file they were prepared by."""
-    columns: dict[str, Any] = {"kind": np.str_(kind)}
+    `columns_file` is the digest of the file they were prepared by, `options` what else the
+    experiment says of what is in the file."""
+    columns: dict[str, Any] = {"kind": np.str_(kind), **(options or {})}
     if columns_file:
         columns["columns_file"] = np.str_(columns_file)
     columns |= kinds()[kind].share(task, peer)
@@ -194,7 +217,7 @@ def read_share(
         recipe = recipe_from(json.loads(str(columns["recipe"]))) if "recipe" in columns else None
         if kind not in (held := held_kinds()):
             raise ConfigError(f"records are of kind {kind!r}; known: {', '.join(held)}")
-        inner = held[kind].own_task(columns, recipe)
+        inner = held[kind].own_task(columns, recipe, among)
         if local and isinstance(inner, LinearTask | Torch):
             inner = replace(inner, local=tuple(local))
     except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:

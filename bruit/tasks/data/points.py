@@ -12,13 +12,14 @@ which noise of any mechanism can be undone, because
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.digests import IF_SET
 from bruit.errors import ConfigError
 from bruit.tasks.counted import Counted
 
@@ -28,12 +29,14 @@ CHUNK = 1 << 20  # distances to codewords computed at once
 @dataclass(frozen=True, eq=False)
 class Points(Counted):
     """Points (r, d) with their owners 0..n-1; `codebook` (K, d), whose last `exact` columns must
-    match exactly."""
+    match exactly. `room`: these are the points of one peer of many, who all show room for so many
+    points."""
 
     rows: Array
     owners: Ints
     codebook: Array | None = None
     exact: int = 0
+    room: int | None = field(default=None, metadata=IF_SET)
 
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or 0 in self.rows.shape or self.owners.shape != self.rows.shape[:1]:
@@ -47,8 +50,13 @@ class Points(Counted):
             raise ConfigError(f"point {row} is {self.rows[row].tolist()}; remove such points")
         if self.owners.min() < 0 or np.bincount(self.owners).min() < 1:
             raise ConfigError("every peer needs a point; number the owners 0..n-1 without gaps")
-        if self.peers < 2:
+        if self.room is None and self.peers < 2:
             raise ConfigError("a question about pairs needs at least two peers, found 1")
+        if self.room is not None and self.held > self.room:
+            raise ConfigError(
+                f"this peer has {self.held} points, and there is room for {self.room}; agree on "
+                "task.points, the most that any peer shows"
+            )
         if self.codebook is not None:
             self._check_codebook(self.codebook)
 
@@ -77,7 +85,7 @@ class Points(Counted):
 
     def coded(self, codebook: Array, exact: int = 0) -> Points:
         """The same points, shown as values of a codebook."""
-        return Points(self.rows, self.owners, np.asarray(codebook, dtype=np.float64), exact)
+        return replace(self, codebook=np.asarray(codebook, dtype=np.float64), exact=exact)
 
     @property
     def peers(self) -> int:
@@ -89,9 +97,14 @@ class Points(Counted):
         return int(self.rows.shape[1])
 
     @cached_property
-    def most(self) -> int:
-        """Points of the peer that owns most."""
+    def held(self) -> int:
+        """Points of the peer here that owns most."""
         return int(np.bincount(self.owners).max())
+
+    @property
+    def most(self) -> int:
+        """Points that a peer shows room for: those of the peer that owns most."""
+        return self.held if self.room is None else self.room
 
     @property
     def width(self) -> int:
@@ -114,6 +127,11 @@ class Points(Counted):
         padded[self.owners[order], place, :-1] = self.rows[order]
         padded[self.owners[order], place, -1] = 1.0 / sizes[self.owners[order]]
         return padded.reshape(self.peers, self.width)
+
+    def of_peer(self, peer: int) -> Points:
+        """What one of the peers holds, alone."""
+        mine = self.rows[self.owners == peer]
+        return replace(self, rows=mine, owners=np.zeros(len(mine), np.int64), room=self.most)
 
     def show(self, ids: Ints) -> Array:
         """What these peers would show, without noise  # (k, width)."""

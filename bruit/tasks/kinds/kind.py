@@ -44,8 +44,8 @@ OWN_TEST = 0.2  # of personal and boosted tasks, which are judged on records of 
 class TaskKind(ABC):
     """One kind of task. Below it: one class per kind, in the file of the task, without fields.
 
-    `keys` are keys of [task] that mean something for it, and `own_keys` those that no other kind
-    has, with their types; anything else would be ignored, and is refused.
+    `keys` are keys of [task] that mean something for it, and `own_keys` those that hardly another
+    kind has, with their types; anything else would be ignored, and is refused.
     """
 
     name: ClassVar[str]
@@ -77,8 +77,8 @@ class TaskKind(ABC):
         columns: what is in their file and in the experiment too."""
         return {}
 
-    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None) -> Task:
-        """The task of one peer from such arrays: that of a single peer, number 0."""
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Task:
+        """The task of one peer of so many from such arrays: that of a single peer, number 0."""
         raise ConfigError(f"no participant holds records of a {self.name} task alone")
 
     def from_csv(

@@ -91,7 +91,7 @@ class LinearKind(TaskKind):
             }
         return kept
 
-    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None) -> Task:
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Task:
         count = len(columns["targets"])
         if not count:
             raise ConfigError(

@@ -103,7 +103,7 @@ class TorchKind(TaskKind):
         told = {name: options[name] for name in ("weights", "predicts", "dtype")}
         return {"module": getattr(section, "module", MODULE), "l2": section.l2, **told, **shape}
 
-    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None) -> Task:
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Task:
         count = len(columns["targets"])
         if not count:
             raise ConfigError(

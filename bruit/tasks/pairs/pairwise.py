@@ -9,24 +9,34 @@ several points counts once, the loss of two peers is the average over their pair
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
+from pydantic import Field
 
 from bruit.arrays import Array, Ints
 from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.own_rows import Agreement
 from bruit.tasks.data.points import Points
 from bruit.tasks.data.preparation import Preparation, prepare
-from bruit.tasks.data.public import NOTHING, Agreed, counts, said
+from bruit.tasks.data.public import NOTHING, Agreed, Fact, counts, said
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.sources import load
 from bruit.tasks.data.table import Table
 from bruit.tasks.kinds.kind import TABLE, TaskKind, table_keys
-from bruit.tasks.pairs.losses import PairLoss, ScoreLoss, named_loss, some
+from bruit.tasks.pairs.losses import LOSSES, PairLoss, ScoreLoss, named_loss, some
+from bruit.tasks.pairs.own_points import (
+    agreed_points,
+    from_pairwise_csv,
+    kept,
+    points_of,
+)
 from bruit.tasks.records import Records, refuse_long_rows
 from bruit.tasks.task import Constants, Manifest, Score, Task
 
@@ -36,6 +46,10 @@ if TYPE_CHECKING:
 JUDGED = 4  # models whose loss is computed at each evaluation
 FEW = 200  # points among whose pairs it is
 POOLED = 1000  # points of the reference that is fitted in one place
+PREPARED = Fact(
+    "columns, their centers and scales, classes, the loss, and how many points a peer shows at most",
+    "agreed",
+)
 GRADED = 20  # labels up to which ranking keeps strata
 
 
@@ -62,7 +76,8 @@ class Pairwise(Task):
                 f"numbers"
             )
         refuse_long_rows(self.points.rows[:, :-1], self.points.owners, self.row_bound)
-        self.loss.check(self.points.rows[:, -1])
+        if self.points.peers > 1:
+            self.loss.check(self.points.rows[:, -1])
         if self.held_out is not None:
             self.loss.check(self.held_out[:, -1])
 
@@ -101,13 +116,15 @@ class Pairwise(Task):
         owner: str | None = None,
         components: int | None = None,
         bins: int | None = None,
+        room: int | None = None,
         agreed: Agreed = NOTHING,
         choice: Choice = EVERYTHING,
     ) -> Pairwise:
         """A named set or a user's file, dealt to peers as for other tasks.
 
         bins: peers show the nearest of so many points, found by k-means on the public part, a share
-        for each label.
+        for each label. room: how many points a peer shows at most, as participants agree who do
+        not see each other's records.
         """
         table, chosen = load(data, label, owner, agreed, choice), named_loss(loss)
         records = prepare(
@@ -124,7 +141,7 @@ class Pairwise(Task):
                 agreed=agreed,
             ),
         ).records()
-        points = _points(records)
+        points = replace(_points(records), room=room)
         public = None
         if records.held_out is not None:
             public = np.column_stack((records.held_out.features, records.held_out.targets))
@@ -342,10 +359,60 @@ class PairwiseKind(TaskKind):
     name = "pairwise"
     task = Pairwise
     keys = TABLE | {"rows", "loss", "bins"}
+    own_keys: ClassVar[Mapping[str, Any]] = {"points": Annotated[int, Field(ge=1)]}
     of_pairs = True
+    held = True
+    scored = True
 
     def build(self, section: TaskSection, peers: int, seed: int) -> Pairwise:
         keys = table_keys(section, peers, seed)
         return Pairwise.load(
-            section.data or "", section.loss, bins=section.bins, rows=section.rows, **keys
+            section.data or "",
+            section.loss,
+            bins=section.bins,
+            room=getattr(section, "points", None),
+            rows=section.rows,
+            **keys,
         )
+
+    def share(self, task: Task, peer: int) -> dict[str, Any]:
+        if not isinstance(task, Pairwise) or task.loss.name not in LOSSES:
+            return super().share(task, peer)
+        mine = task.points.of_peer(peer)
+        columns = {
+            "features": mine.rows[:, :-1],
+            "targets": mine.rows[:, -1],
+            "loss": np.str_(task.loss.name),
+            "row_bound": np.float64(task.row_bound),
+            **kept(mine),
+        }
+        if task.held_out is not None:
+            columns |= {
+                "public_features": task.held_out[:, :-1],
+                "public_targets": task.held_out[:, -1],
+            }
+        return columns
+
+    def agreed(self, section: TaskSection) -> Mapping[str, Any]:
+        return {"loss": section.loss, **agreed_points(section)}
+
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Pairwise:
+        rows, public = np.column_stack((columns["features"], columns["targets"])), None
+        if "public_features" in columns:
+            public = np.column_stack((columns["public_features"], columns["public_targets"]))
+        return Pairwise(
+            points_of(rows, columns),
+            named_loss(str(columns["loss"])),
+            held_out=public,
+            row_bound=float(columns["row_bound"]),
+            manifest={"data": {"name": "own records"}, "public": said((PREPARED,))},
+            _recipe=recipe,
+        )
+
+    def from_csv(
+        self, path: Path, agreement: Agreement, tell: Callable[[str], None]
+    ) -> dict[str, Any]:
+        loss = named_loss(agreement.task.loss)
+        ordered = isinstance(loss, ScoreLoss)
+        two = isinstance(loss, ScoreLoss) and not loss.hinge
+        return from_pairwise_csv(path, agreement, ordered, two, tell)

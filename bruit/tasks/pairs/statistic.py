@@ -34,7 +34,8 @@ from bruit.tasks.task import Constants, Manifest, Task
 class Statistic(Task):
     """Points of the peers and a symmetric kernel of two of them.
 
-    use: what of a data set they are, if they are from one.
+    use: what of a data set they are, if they are from one. positives: how many peers hold the
+    second class, where the factor follows from that.
     """
 
     answers: ClassVar[frozenset[str] | None] = frozenset({"a function of two points"})
@@ -46,9 +47,11 @@ class Statistic(Task):
     name: str = "points"
     facts: tuple[Fact, ...] = ()
     use: Use | None = field(default=None, metadata=ASIDE)
+    positives: int | None = field(default=None, metadata=ASIDE)
 
     def __post_init__(self) -> None:
-        check_kernel(self.kernel, as_points(self.points.rows, self.kernel))
+        if self.points.peers > 1:
+            check_kernel(self.kernel, as_points(self.points.rows, self.kernel))
         if not (isfinite(self.factor) and self.factor != 0):
             raise ConfigError(
                 f"the factor of a statistic is a finite number other than 0, found {self.factor}"
@@ -75,10 +78,7 @@ class Statistic(Task):
         """
         positive, negative = two_classes(scores, labels)
         kernel = half_ties() if ties == "half" else named_kernel("auc")
-        n, made = (
-            len(scores),
-            Statistic.of(np.stack((scores, labels), axis=1), kernel, codebook=codebook),
-        )
+        made = Statistic.of(np.stack((scores, labels), axis=1), kernel, codebook=codebook)
         counts_of_classes = Fact(
             f"the numbers of positives and negatives, {len(positive)} and {len(negative)}",
             "private rows",
@@ -86,9 +86,36 @@ class Statistic(Task):
         return Statistic(
             made.points,
             made.kernel,
-            factor=n * (n - 1) / (2 * len(positive) * len(negative)),
+            factor=_of_classes(len(positive), len(scores)),
             name="scores",
             facts=(counts_of_classes,),
+            positives=len(positive),
+        )
+
+    @staticmethod
+    def part(points: Points, kernel: str, positives: int | None, among: int) -> Statistic:
+        """What one peer of so many holds of a statistic by name; ties of an AUC count half."""
+        chosen = half_ties() if kernel == "auc" else named_kernel(kernel)
+        if chosen.columns and points.columns != chosen.columns:
+            raise ConfigError(
+                f"the kernel {kernel} takes points of {chosen.columns} numbers, found "
+                f"{points.columns}"
+            )
+        known = Fact("the kernel, the columns, and how many points a peer shows at most", "agreed")
+        facts: tuple[Fact, ...] = (known,)
+        if (kernel == "auc") != (positives is not None):
+            raise ConfigError("the number of positives belongs to an AUC, and to nothing else")
+        if positives is None:
+            return Statistic(points, chosen, name="own records", facts=facts)
+        if not 0 < positives < among:
+            raise ConfigError(
+                f"{positives} of {among} peers hold the second class (task.positives); an AUC "
+                "needs some of each"
+            )
+        facts += (Fact(f"the number of peers of the second class, {positives}", "agreed"),)
+        factor = _of_classes(positives, among)
+        return Statistic(
+            points, chosen, factor=factor, name="own records", facts=facts, positives=positives
         )
 
     @property
@@ -185,8 +212,14 @@ class Statistic(Task):
             "data": {"name": self.name},
             "public": said(
                 (
-                    Fact(f"the number of peers, {self.peers}, and the kernel", "agreed"),
-                    counts(np.bincount(self.points.owners), "points"),
+                    *(
+                        ()
+                        if self.points.room is not None and self.peers == 1
+                        else (
+                            Fact(f"the number of peers, {self.peers}, and the kernel", "agreed"),
+                            counts(np.bincount(self.points.owners), "points"),
+                        )
+                    ),
                     *self.facts,
                 )
             ),
@@ -195,6 +228,11 @@ class Statistic(Task):
     def references(self) -> dict[str, float]:
         """Alone, a peer sees no pair and can only say 0; in one place, the statistic is exact."""
         return {"alone": self.truth**2, "central": 0.0}
+
+
+def _of_classes(positives: int, n: int) -> float:
+    """All pairs over those of two classes."""
+    return n * (n - 1) / (2 * positives * (n - positives))
 
 
 def half_ties() -> Kernel:

@@ -7,11 +7,13 @@ between the declared low and high, and a peer shows which combination is its own
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
@@ -19,20 +21,30 @@ from bruit.tasks.counted import counted
 from bruit.tasks.data import catalog
 from bruit.tasks.data.choice import Choice, Fill, Reading, select
 from bruit.tasks.data.columns import Columns, codes, numbers, read_csv
-from bruit.tasks.data.points import Points, grid_codebook, middles
+from bruit.tasks.data.own_rows import Agreement
+from bruit.tasks.data.points import Points
 from bruit.tasks.data.public import NOTHING, Agreed, Fact, Source
+from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.sources import load
 from bruit.tasks.data.split import parse
 from bruit.tasks.data.table import number_owners
 from bruit.tasks.data.use import Use
 from bruit.tasks.kinds.kind import FILE, TaskKind, common_keys
+from bruit.tasks.pairs.kernels import KERNELS
+from bruit.tasks.pairs.own_points import (
+    agreed_points,
+    codebook,
+    from_statistic_csv,
+    kept,
+    points_of,
+)
 from bruit.tasks.pairs.statistic import Statistic, named_kernel
+from bruit.tasks.task import Task
 
 if TYPE_CHECKING:
     from bruit.tasks.kinds.section import TaskSection
 
 WITH_LABEL = ("auc", "scatter")
-LARGEST = 10_000  # points of a codebook: beyond it nothing could be told from the answers
 
 
 def load_statistic(
@@ -48,11 +60,18 @@ def load_statistic(
     bins: int | None = None,
     low: float = 0.0,
     high: float = 1.0,
+    positives: int | None = None,
+    room: int | None = None,
     agreed: Agreed = NOTHING,
     fill: Fill = None,
     holes: Literal["refuse", "drop"] = "refuse",
 ) -> Statistic:
-    """The statistic of a kernel by name; one record a peer, or several (auc: one)."""
+    """The statistic of a kernel by name; one record a peer, or several (auc: one).
+
+    positives and room are what participants agree on who do not see each other's records: how many
+    peers hold the second class, and how many points a peer shows at most. Data that differ from
+    them are refused.
+    """
     chosen, labeled = named_kernel(kernel), kernel in WITH_LABEL
     choice = Choice(columns, fill=fill, holes=holes)
     _check_choice(kernel, choice, label is not None or bool(agreed.classes))
@@ -62,12 +81,14 @@ def load_statistic(
     values, marks, owners = read.values, read.marks, read.owners
     dealt = parse(split, np.zeros(len(values)), owners, peers, seed)
     rows = values if marks is None else np.column_stack((values, marks))
-    points = Points.of(rows[dealt.rows], np.repeat(np.arange(dealt.peers), dealt.sizes))
+    points = replace(
+        Points.of(rows[dealt.rows], np.repeat(np.arange(dealt.peers), dealt.sizes)), room=room
+    )
     levels, label_facts = _levels(marks, agreed)
     facts: tuple[Fact, ...] = (*read.reading.facts(), *label_facts)
     if bins is not None:
         points = points.coded(
-            _codebook(points.rows, bins, low, high, levels), 0 if levels is None else 1
+            codebook(points.rows, bins, low, high, levels), 0 if levels is None else 1
         )
         facts += (Fact(f"the {bins} bins between {low:g} and {high:g}", "agreed"),)
     if kernel == "auc" and levels is not None and len(levels) > 2:
@@ -81,6 +102,11 @@ def load_statistic(
         sizes=(int(dealt.sizes.min()), int(dealt.sizes.max())),
     )
     if kernel != "auc":
+        if positives is not None:
+            raise ConfigError(
+                f"positives is about the two classes of an AUC, found the statistic {kernel}; "
+                "leave it out"
+            )
         return Statistic(points, chosen, name=data, facts=facts, use=use)
     if points.most > 1:
         raise ConfigError(
@@ -89,6 +115,11 @@ def load_statistic(
             "or as many peers as there are records"
         )
     made = Statistic.auc(points.rows[:, 0], points.rows[:, 1])  # ties count half
+    if positives is not None and positives != made.positives:
+        raise ConfigError(
+            f"{positives} peers of the second class were agreed on (task.positives), and "
+            f"{made.positives} hold it"
+        )
     return replace(made, points=points, name=data, facts=(*made.facts, *facts), use=use)
 
 
@@ -182,26 +213,6 @@ def _classes(labels: Array) -> Array:
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
 
-def _codebook(rows: Array, bins: int, low: float, high: float, labels: Array | None) -> Array:
-    plain = rows if labels is None else rows[:, :-1]
-    outside = np.argwhere((plain < low) | (plain > high))
-    if len(outside):
-        row, column = outside[0]
-        raise ConfigError(
-            f"record {row} has {plain[row, column]:g} in column {column}, outside the declared "
-            f"domain "
-            f"[{low:g}, {high:g}]; declare a wider one with low and high, whatever the records say"
-        )
-    size = bins ** plain.shape[1] * (1 if labels is None else len(labels))
-    if size > LARGEST:
-        raise ConfigError(
-            f"{bins} bins of {plain.shape[1]} columns are {size} values, more than {LARGEST}; use "
-            f"fewer"
-        )
-    levels = [middles(bins, low, high)] * plain.shape[1]
-    return grid_codebook(*levels, *(() if labels is None else (labels,)))
-
-
 class StatisticKind(TaskKind):
     """Points of the peers and a symmetric kernel of two of them."""
 
@@ -218,7 +229,12 @@ class StatisticKind(TaskKind):
         "low",
         "high",
     }
+    own_keys: ClassVar[Mapping[str, Any]] = {
+        "points": Annotated[int, Field(ge=1)],
+        "positives": Annotated[int, Field(ge=1)],
+    }
     of_pairs = True
+    held = True
 
     def build(self, section: TaskSection, peers: int, seed: int) -> Statistic:
         return load_statistic(
@@ -228,7 +244,43 @@ class StatisticKind(TaskKind):
             bins=section.bins,
             low=section.low,
             high=section.high,
+            positives=getattr(section, "positives", None),
+            room=getattr(section, "points", None),
             fill=section.fill,
             holes=section.holes,
             **common_keys(section, peers, seed),
         )
+
+    def share(self, task: Task, peer: int) -> dict[str, Any]:
+        if not isinstance(task, Statistic) or task.kernel.name not in KERNELS:
+            return super().share(task, peer)
+        mine = task.points.of_peer(peer)
+        counted = {} if task.positives is None else {"positives": np.int64(task.positives)}
+        return {
+            "values": mine.rows,
+            "kernel": np.str_(task.kernel.name),
+            **kept(mine),
+            **counted,
+        }
+
+    def agreed(self, section: TaskSection) -> Mapping[str, Any]:
+        """The kernel, and what else the file says of what a peer shows."""
+        ends = {"bins": section.bins, "low": section.low, "high": section.high}
+        told = {} if section.bins is None else ends
+        positives = getattr(section, "positives", None)
+        counted = {} if positives is None else {"positives": positives}
+        return {"kernel": section.kernel, **agreed_points(section), **told, **counted}
+
+    def own_task(self, columns: Mapping[str, Any], recipe: Recipe | None, among: int) -> Statistic:
+        name = str(columns["kernel"])
+        points = points_of(columns["values"], columns)
+        positives = int(columns["positives"]) if "positives" in columns else None
+        return Statistic.part(points, name, positives, among)
+
+    def from_csv(
+        self, path: Path, agreement: Agreement, tell: Callable[[str], None]
+    ) -> dict[str, Any]:
+        task, labeled = agreement.task, agreement.task.kernel in WITH_LABEL
+        named_kernel(task.kernel)
+        _check_choice(task.kernel, task.choice(), agreement.label is not None)
+        return from_statistic_csv(path, agreement, labeled, tell)

@@ -134,9 +134,7 @@ def test_histograms_that_cannot_be(csv, tmp_path, text, changes, words):
     assert not (tmp_path / "records.npz").exists()
 
 
-def test_kinds_that_no_participant_holds_and_public_records_of_a_mean(csv, tmp_path):
-    with pytest.raises(ConfigError, match="a pairwise task is for simulations"):
-        write_records(csv(), agreement("pairwise"), tmp_path / "records.npz")
+def test_public_records_of_a_mean(csv, tmp_path):
     with pytest.raises(ConfigError, match="a mean is no model; leave it out"):
         write_records(
             csv("a\n3\n"),
@@ -261,7 +259,6 @@ def test_columns_holes_and_records_are_chosen_as_agreed(csv, tmp_path):
             {"columns_": ["age", "id"], "columns": COLUMNS},
             "centers and scales are given for pressure, age; make them the",
         ),
-        ({"kind": "personal"}, "a personal task is for simulations"),
         ({"drop": ["id"]}, 'holes = "drop"'),
     ],
 )

@@ -125,7 +125,7 @@ def test_missing_broken_and_foreign_files(tmp_path):
     with pytest.raises(ConfigError, match="every peer needs finite numbers"):
         read_share(path, 0, 3)
     np.savez(path, kind=np.str_("poetry"), values=np.ones((1, 2)))
-    with pytest.raises(ConfigError, match="known: histogram, logistic, mean, ridge, softmax"):
+    with pytest.raises(ConfigError, match="known: boosted, histogram, logistic, mean, pairwise"):
         read_share(path, 0, 3)
 
 

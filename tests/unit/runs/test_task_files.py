@@ -9,7 +9,6 @@ from bruit.algorithms.algorithm import catalog
 from bruit.algorithms.answerable import answers, asked_by
 from bruit.commands.listing import listing
 from bruit.errors import BruitError, ConfigError
-from bruit.peers.founding.founding import found
 from bruit.runs import build as building
 from bruit.runs import run as experiment
 from bruit.runs.build import build
@@ -273,20 +272,3 @@ def test_runs_of_such_files_are_saved_shown_and_replayed(kind, algorithm, tmp_pa
     assert again.algorithm.confidences == run.algorithm.confidences
     replay(again)  # raises when the two disagree
     assert report.data_notes(again) == report.data_notes(run)
-
-
-@pytest.mark.parametrize(
-    ("kind", "algorithm"),
-    [
-        ("personal", "personalized"),
-        ("boosted", "boosting"),
-        ("statistic", "gosta"),
-        ("pairwise", "dual-averaging"),
-    ],
-)
-def test_no_folder_is_begun_for_tasks_that_are_simulated_only(kind, algorithm, tmp_path):
-    """`network init` wrote the first folder, and then found that it could not deal such a task."""
-    (tmp_path / "file.toml").write_text(text_of(kind, algorithm))
-    with pytest.raises(ConfigError, match=f"a {kind} task is for simulations"):
-        found(str(tmp_path / "file.toml"), 4, None, tmp_path / "net")
-    assert not (tmp_path / "net").exists()
