@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bruit as br
@@ -453,6 +454,34 @@ def test_a_run_that_was_worse_says_what_would_help_and_lines_share_a_label(
     assert "more peers" in page.inner_text("#advice")
     labels = page.locator("#curve-0 text.b0").all_text_contents()
     assert labels == ["each peer alone 0.01; all data in one place 0"]
+    assert page.heard == []
+
+
+def test_for_whom_joining_paid_and_who_was_in_which_round_are_on_the_page(browser, address, folder):
+    task = br.tasks.Logistic.load("breast_cancer", peers=4, own_test=0.3)
+    run = br.run(
+        br.MaskedSGD(rate=1.0),
+        "complete:4",
+        task,
+        privacy=br.RecordSums(clip=1.0, sigma=2.0, divisor=100.0, capacity=300),
+        steps=3,
+    )
+    run.references, run.joining = task.comparison(run.estimates)
+    run.save(folder / "joined.run")
+    page = visit(browser, address, "runs/joined")
+    until(page, "() => document.body.dataset.shown")
+    assert page.inner_text("#joining-columns").split("\t")[3:] == [
+        "alone",
+        "together",
+        "pooled",
+        "gain",
+    ]
+    names = page.locator("#joining-rows th").all_text_contents()
+    assert names == [*run.joining.names, "mean over peers", "standard deviation over peers"]
+    assert page.inner_text("#joining-told").lower() == f"{run.joining.sentence()}."
+    mean = page.locator("#joining-rows tr").nth(4).locator("td").nth(2).inner_text()
+    assert float(mean) == pytest.approx(np.mean(run.joining.alone), rel=0.01)
+    assert "all 4 peers" in page.inner_text("#spoken")
     assert page.heard == []
 
 
