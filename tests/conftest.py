@@ -1,18 +1,25 @@
 """What all tests share: the mark `slow`, which stands beside each test that takes seconds
-(pyproject.toml says what it means), one thread of linear algebra per process, and a garbage
-collector that leaves the collected tests alone.
+(pyproject.toml says what it means), one thread of linear algebra per process, a garbage collector
+that leaves the collected tests alone, and a command line that is put together once.
 
 Each worker, and each peer that a test starts, would otherwise keep as many threads of linear
 algebra as there are cores, which wait for each other. Set before numpy is imported.
 """
 
+import functools
 import gc
 import os
 
 import pytest
+import typer.main
+import typer.testing
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Reading the signatures of some forty commands takes longer than most commands that tests call.
+typer.main.get_command = functools.cache(typer.main.get_command)
+typer.testing._get_command = typer.main.get_command
 
 
 @pytest.hookimpl(wrapper=True)
