@@ -10,9 +10,6 @@ sent twice is the same message and what follows a release is post-processing.
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import inspect
-import pkgutil
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -29,6 +26,7 @@ from bruit.algorithms.schedules.rounds.schedule import Rounds
 from bruit.algorithms.schedules.schedule import Schedule
 from bruit.algorithms.turns import Turns
 from bruit.arrays import Array
+from bruit.discovery import classes
 from bruit.errors import ConfigError, LocalProtocolError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms.mechanism import Mechanism
@@ -210,18 +208,9 @@ def catalog() -> dict[str, type[Algorithm[Any]]]:
     """Every algorithm of the folder, by name: a new file is enrolled by being there."""
     import bruit.algorithms as folder
 
-    found = {}
-    for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
-        if ".compiled" in module.name:
-            continue  # no algorithm there, and its loops are loaded when they are needed
-        for kind in vars(importlib.import_module(module.name)).values():
-            if (
-                inspect.isclass(kind)
-                and issubclass(kind, Algorithm)
-                and not inspect.isabstract(kind)
-            ):
-                found[kind.name()] = kind
-    return dict(sorted(found.items()))
+    # no algorithm is among the compiled loops, which are loaded when they are needed
+    found = classes(folder, Algorithm, without=(".compiled",))  # type: ignore[type-abstract]
+    return dict(sorted({kind.name(): kind for kind in found}.items()))
 
 
 def algorithm_from(description: Mapping[str, Any]) -> Algorithm[Any]:

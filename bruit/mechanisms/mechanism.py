@@ -6,10 +6,7 @@ snap rounds toward zero to the lattice of the noise (if it has one): no norm gro
 below is exact. That is an additive mechanism; randomized response is one that is not.
 """
 
-import importlib
-import inspect
 import math
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
@@ -18,6 +15,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
+from bruit.discovery import classes
 from bruit.errors import ConfigError
 from bruit.mechanisms.clip import clip_rows
 from bruit.mechanisms.releases_ahead import ReleasesAhead
@@ -247,18 +245,9 @@ def catalog() -> dict[str, type[Mechanism]]:
     """Every mechanism of the folder, by kind: a new file is enrolled by being there."""
     import bruit.mechanisms as folder
 
-    found = {}
-    for file in pkgutil.iter_modules(folder.__path__):
-        if file.name == "compiled":
-            continue  # no mechanism there, and its loops are loaded when they are needed
-        for kind in vars(importlib.import_module(f"{folder.__name__}.{file.name}")).values():
-            if (
-                inspect.isclass(kind)
-                and issubclass(kind, Mechanism)
-                and not inspect.isabstract(kind)
-            ):
-                found[kind.kind] = kind
-    return dict(sorted(found.items()))
+    # no mechanism is among the compiled loops, which are loaded when they are needed
+    found = classes(folder, Mechanism, without=(".compiled",))  # type: ignore[type-abstract]
+    return dict(sorted({kind.kind: kind for kind in found}.items()))
 
 
 def of_files() -> dict[str, type[Mechanism]]:

@@ -12,9 +12,6 @@ real peer generates for itself.
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import inspect
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +20,7 @@ import numpy as np
 
 from bruit.algorithms.messages import Links
 from bruit.arrays import Bools, Ints
+from bruit.discovery import classes
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.randomness import Dice
@@ -204,13 +202,5 @@ def schedules() -> dict[str, type[Schedule]]:
     """Every schedule of the folder, by name: a new file is enrolled by being there."""
     import bruit.algorithms.schedules as folder
 
-    found = {}
-    for module in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
-        for kind in vars(importlib.import_module(module.name)).values():
-            if (
-                inspect.isclass(kind)
-                and issubclass(kind, Schedule)
-                and not inspect.isabstract(kind)
-            ):
-                found[kind.name()] = kind
-    return dict(sorted(found.items()))
+    found = classes(folder, Schedule)  # type: ignore[type-abstract]
+    return dict(sorted({kind.name(): kind for kind in found}.items()))

@@ -6,14 +6,12 @@ A kind stands in the file of its task, and is found by looking: a new task is on
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from bruit.discovery import classes
 from bruit.errors import ConfigError
 from bruit.tasks.task import Task
 
@@ -93,18 +91,9 @@ def kinds() -> dict[str, TaskKind]:
     """Every kind of task of the folder, by name: a new file is enrolled by being there."""
     import bruit.tasks as folder
 
-    found = {}
-    for file in pkgutil.walk_packages(folder.__path__, f"{folder.__name__}."):
-        if "compiled" in file.name or "with_torch" in file.name:
-            continue  # no kind there, and what they hold is loaded when it is needed
-        for kind in vars(importlib.import_module(file.name)).values():
-            if (
-                inspect.isclass(kind)
-                and issubclass(kind, TaskKind)
-                and not inspect.isabstract(kind)
-            ):
-                found[kind.name] = kind()
-    return dict(sorted(found.items()))
+    # no kind is in files that are loaded when they are needed
+    found = classes(folder, TaskKind, without=("compiled", "with_torch"))  # type: ignore[type-abstract]
+    return dict(sorted({kind.name: kind() for kind in found}.items()))
 
 
 def held_kinds() -> dict[str, TaskKind]:
