@@ -74,6 +74,18 @@ class Slots:
         rows[known] = self.rows[place[known]]
         return Slots(edges.start, edges.peers, rows)
 
+    def with_those(self, part: Slots) -> Slots:
+        """The same slots, with the rows of `part` for the neighbors that it has  # part <= self."""
+        if np.array_equal(part.start, self.start):
+            return self.replace(part.rows)
+        lanes = np.arange(len(self.start) - 1)
+        base = 1 + self.peers.max(initial=0)
+        here = np.repeat(lanes, np.diff(self.start)) * base + self.peers
+        there = np.repeat(lanes, np.diff(part.start)) * base + part.peers
+        rows = self.rows.copy()
+        rows[np.searchsorted(here, there)] = part.rows
+        return self.replace(rows)
+
     def take(self, lanes: Ints) -> Slots:
         where = spans(self.start, lanes)
         counts = self.start[lanes + 1] - self.start[lanes]

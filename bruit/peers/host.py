@@ -251,7 +251,7 @@ class Host:
             step.input("refused", sender, sequence, own, b"" if known is None else known.stamp)
             self.ears.refuse(sender, str(error))
             return
-        if kind == "alarm" and not effects and not payload.startswith(b"call"):
+        if kind == "alarm" and not effects and not payload.startswith((b"call", b"grace")):
             # the end of a patience that nobody tried: nothing has changed, so there is nothing to
             # remember
             return
@@ -391,12 +391,15 @@ class Host:
 
     def _start_clock_when_all_spoke(self) -> None:
         """The clock of calls starts when every neighbor has spoken once, so that no call is in
-        vain; or after one patience."""
+        vain; or after one patience, which the machine then hears of."""
         since = self.clock.paused
         if since is None:
             return
-        if not self.machine.unheard() or time.monotonic() > since + self.settings.timeout:
+        if not self.machine.unheard():
             self.clock.unpause()
+        elif time.monotonic() > since + self.settings.timeout:
+            self.clock.unpause()
+            self.clock.ring("grace")
 
     def _lonely(self) -> bool:
         """Whether the next input may release data, and too few neighbors are there to hear it."""

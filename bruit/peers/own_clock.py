@@ -61,6 +61,15 @@ class OwnClock:
         self.alarm_count += 1
         heapq.heappush(self.alarms, (due, self.alarm_count, wanted.alarm, wanted.number))
 
+    def ring(self, wanted: Alarm) -> None:
+        """Let the alarms of that name ring now."""
+        now = self.now()
+        self.alarms = [
+            (min(due, now) if alarm == wanted else due, count, alarm, number)
+            for due, count, alarm, number in self.alarms
+        ]
+        heapq.heapify(self.alarms)
+
     def next_alarm(self, meeting: bool) -> Entry | None:
         """The next alarm. A call waits while this peer is in a meeting with one who is there:
         meetings are meant to take no time, and a call that came in the middle of one would be

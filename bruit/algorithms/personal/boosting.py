@@ -101,6 +101,7 @@ class Boosting(Algorithm[State]):
     def absorb(self, state: State, inbox: Inbox, home: Home) -> State:
         copy, heard = self._rebuild(state, inbox)
         near = around(Inbox(inbox.links, copy.rows, True, None), copy.rows)
+        copy, heard = state.copy.with_those(copy), state.heard.with_those(heard)
         trust = home.public.confidence[home.ids]
         slope = trust[:, None] * home.gradient(state.model, where=trust > 0) + self.coupling * (
             state.model - near
@@ -120,12 +121,13 @@ class Boosting(Algorithm[State]):
         models[np.arange(len(models)), np.abs(choice) - 1] += length * self.radius * np.sign(choice)
 
     def _rebuild(self, state: State, inbox: Inbox) -> tuple[Slots, Slots]:
-        """The neighbors' models, brought up to what they said last."""
-        received = inbox.rows
+        """The models of the neighbors that were heard, brought up to what they said last."""
+        received, edges = inbox.rows, inbox.links.edges
+        known_models, known_steps = state.copy.on(edges), state.heard.on(edges)
         packed = cast(Packed, inbox.copies(received.packed))
         taken = unpack(packed, state.model.shape[1], self.memory)
         steps = np.clip(inbox.copies(received.steps).astype(np.int64), 0, LONGEST)
-        models, known = state.copy.rows.copy(), state.heard.rows[:, 0].astype(np.int64)
+        models, known = known_models.rows.copy(), known_steps.rows[:, 0].astype(np.int64)
         reach = np.maximum(
             known, steps - self.memory
         )  # steps before this one are told no more: only their length is
@@ -137,7 +139,7 @@ class Boosting(Algorithm[State]):
             self._step(fresh, taken[rows, back], steps[rows] - back)
             models[rows] = fresh
         newest = np.maximum(known, steps).astype(np.float64)[:, None]
-        return state.copy.replace(models), state.heard.replace(newest)
+        return known_models.replace(models), known_steps.replace(newest)
 
     def estimate(self, state: State) -> Array:
         return state.model

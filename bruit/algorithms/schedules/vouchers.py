@@ -93,10 +93,20 @@ def ending(number: int, digest: bytes) -> str:
     return f"end {number}, token {digest.hex()}"
 
 
-def proven(holder: int, shown: Voucher, seals: Seals, graph: Graph, first: int) -> bool:
-    """Whether that holder was given that token."""
+def deputy(graph: Graph, first: int) -> int | None:
+    """Who begins the walk if its first holder dies before it has handed the token on: the first of
+    its neighbors; nobody for one who has none."""
+    around = graph.neighbors(first)
+    others = around[around != first]
+    return int(others[0]) if len(others) else None
+
+
+def proven(holder: int, shown: Voucher, seals: Seals, graph: Graph, first: int, epoch: int) -> bool:
+    """Whether that holder was given that token; the token of nobody is the first holder's, and its
+    deputy's in epochs that the deputy has begun."""
     if shown.giver == NOBODY:
-        return holder == first and shown == FIRST
+        began = epoch % graph.n == holder and holder == deputy(graph, first)
+        return shown == FIRST and (holder == first or began)
     if not (0 <= shown.giver < graph.n and shown.giver in graph.neighbors(holder)):
         return False
     return seals.check(shown.giver, handover(shown.number, shown.attempt, holder), shown.seal)

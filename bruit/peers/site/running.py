@@ -25,7 +25,7 @@ from bruit.peers.site.crash_file import kept_at_home
 from bruit.peers.site.metrics_page import reply
 from bruit.peers.site.own_model import save_own_model
 from bruit.peers.site.site import Participant
-from bruit.peers.site.verdict import left_over, met, missing, notes, problems
+from bruit.peers.site.verdict import complete, left_over, met, missing, notes, problems
 from bruit.peers.wire.said_once import SaidOnce
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.privacy.toolbox.pld import compose_epsilon
@@ -379,6 +379,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         },
         **host.machine.told(),
         **_if_opened(of),
+        "complete": complete(host),
         "problems": problems(host),
         "notes": notes(host),
     }

@@ -43,6 +43,18 @@ def unreached(host: Host) -> dict[int, int]:
     return host.speech.receipts.unconfirmed(host.journal)
 
 
+def complete(host: Host) -> bool:
+    """Whether everybody who was agreed on took part in everything: what was said was received, and
+    no exchange was made without somebody."""
+    schedule = host.machine.seat.algorithm.schedule
+    behind = schedule.behind(host.machine.count, host.machine.seat.steps)
+    return (
+        (host.done or host.ended)
+        and not (host.gave_up or host.broken or behind)
+        and not (missing(host) or unreached(host))
+    )
+
+
 def planned(host: Host) -> int:
     """How many neighbors this peer may be without: those that `wait_for` does not ask for."""
     return 0 if host.settings.wait_for is None else max(0, len(host.lines) - host.settings.wait_for)
@@ -103,6 +115,12 @@ def notes(host: Host) -> list[str]:
     found = []
     if host.absences.skipped and not host.absences.skipped_for:
         found.append(f"{how_many(host.absences.skipped, 'call')} of its clock found somebody busy")
+    gone, missed = missing(host), left_over(host)
+    if gone and len({*gone, *unreached(host)}) <= planned(host):
+        exchanges = sum(missed.get(peer, 0) for peer in gone)
+        found.append(
+            f"without {_names(host, gone)} in {how_many(exchanges, 'exchange')}, as wait_for allows"
+        )
     unconfirmed = unreached(host)
     if unconfirmed:
         found.append(

@@ -12,21 +12,37 @@ from tests.unit.peers.small_network import MEAN, found_small, live_together
 
 SEED = 5
 WAKES = MEAN.replace('"gossip-sgd"', '"personalized"').replace("steps = 6", "steps = 8")
+BOOSTING = WAKES.replace('"personalized"', '"boosting"')
 PAIRS = MEAN.replace('"gossip-sgd"', '"pair-averaging"').replace("steps = 6", "steps = 8")
 
 
-def test_one_neighbor_that_never_starts_leaves_no_silent_zero(tmp_path):
-    sites = found_small(tmp_path, WAKES, timeout=0.3, pace=0.01, lines="wait_for = 1\n")
+@pytest.mark.parametrize("text", [WAKES, BOOSTING])
+def test_one_neighbor_that_never_starts_stops_nobody_and_is_named(tmp_path, text):
+    """Issue 21: two of three went without a single update."""
+    sites = found_small(tmp_path, text, timeout=0.3, pace=0.01, lines="wait_for = 1\n")
     people = [participant(read_site(site), SEED) for site in sites[:2]]
-    assert run_participants(people) == 1
+    assert run_participants(people) == 0  # wait_for plans for it
     for one in people:
         now, calls = status(one), len(one.host.machine.seat.calls)
-        assert (now["step"], now["skipped"], now["missing"]) == (0, calls, ["peer-2"])
-        assert f"made no update: its clock called {calls} times" in last_line(one)
-        assert "0 updates in 8 units of time" in last_line(one)
+        assert (now["step"], now["skipped"], now["missing"]) == (calls, 0, ["peer-2"])
+        assert now["missed"] == calls
+        told = f"without peer-2 in {calls} exchanges, as wait_for allows"
+        assert told in last_line(one)
         report = json.loads((one.site.state / "report.json").read_text())
-        assert report["skipped_for"] == {"peer-2": calls}
-        assert report["problems"]
+        assert report["skipped_for"] == {}
+        assert (report["problems"], report["complete"]) == ([], False)
+        assert told in report["notes"]
+
+
+def test_who_hears_nobody_at_all_makes_no_silent_update(tmp_path):
+    sites = found_small(tmp_path, WAKES, timeout=0.3, pace=0.01, lines="wait_for = 0\nquorum = 0\n")
+    one = participant(read_site(sites[0]), SEED)
+    assert run_participants([one]) == 1
+    now, calls = status(one), len(one.host.machine.seat.calls)
+    assert (now["step"], now["skipped"], now["missing"]) == (0, calls, ["peer-1", "peer-2"])
+    assert "met nobody" in last_line(one)
+    assert f"made no update: its clock called {calls} times" in last_line(one)
+    assert "0 updates in 8 units of time" in last_line(one)
 
 
 @pytest.mark.parametrize("text", [WAKES, PAIRS])
@@ -96,12 +112,21 @@ def test_the_clock_does_not_stand_still_for_one_who_never_came(tmp_path):
 
 
 def test_skipped_calls_survive_a_restart(tmp_path):
+    sites = found_small(tmp_path, WAKES, timeout=0.2, pace=0.01, lines="wait_for = 0\nquorum = 0\n")
+    one = participant(read_site(sites[0]), SEED)
+    run_participants([one])
+    again = participant(read_site(sites[0]), SEED)
+    assert run_participants([again]) == 1
+    assert again.host.absences.skipped_for == one.host.absences.skipped_for != {}
+    assert again.host.absences.skipped == one.host.absences.skipped
+
+
+def test_a_patience_that_ended_survives_a_restart(tmp_path):
+    """Executed again, the same updates are made without the same neighbor."""
     sites = found_small(tmp_path, WAKES, timeout=0.2, pace=0.01, lines="wait_for = 1\n")
     people = [participant(read_site(site), SEED) for site in sites[:2]]
     run_participants(people)
     again = participant(read_site(sites[0]), SEED)
-    assert run_participants([again]) == 1
-    assert (again.host.absences.skipped, again.host.absences.skipped_for) == (
-        people[0].host.absences.skipped,
-        people[0].host.absences.skipped_for,
-    )
+    assert run_participants([again]) == 0
+    assert again.host.absences.missed == people[0].host.absences.missed != []
+    assert (again.host.machine.state.model == people[0].host.machine.state.model).all()

@@ -32,25 +32,25 @@ class Authority:
     def wrong_with(self, sender: int, envelope: Envelope, epoch: int, hop: int) -> str:
         """Why nobody has vouched for this message; empty if somebody has, or nobody needs to."""
         if envelope.kind == "vouch":
-            return self._wrong_voucher(sender, envelope, hop)
+            return self._wrong_voucher(sender, envelope, epoch, hop)
         if envelope.kind == "token":
             return self._wrong_token(sender, envelope, epoch)
         if envelope.kind == "fence" and epoch > self.epoch:
             return self._wrong_fence(envelope, epoch)
         if envelope.kind == "end":
-            return self._wrong_end(envelope, hop)
+            return self._wrong_end(envelope, epoch, hop)
         if envelope.kind == "result":
             return self._wrong_result(envelope, hop)
         return ""
 
-    def _wrong_voucher(self, sender: int, envelope: Envelope, hop: int) -> str:
+    def _wrong_voucher(self, sender: int, envelope: Envelope, epoch: int, hop: int) -> str:
         attempt, seal, *own = vouchers.VOUCH.unpack(envelope.row.tobytes())
         given = Voucher(*own)
         if not self.seals.check(sender, vouchers.handover(envelope.number, attempt, self.me), seal):
             return "which it has not signed"
         if vouchers.too_far(sender, given, hop, self.graph, self.steps):
             return f"but shows that it was given hop {given.number % self.steps}"
-        if not self._is_proven(sender, given):
+        if not self._is_proven(sender, given, epoch):
             return "but was never given that token"
         return ""
 
@@ -66,11 +66,11 @@ class Authority:
         if epoch > self.epoch + AHEAD * self.graph.n:
             return f"{epoch - self.epoch} epochs ahead"
         signed = self.seals.check(author, vouchers.beginning(epoch, voucher), seal)
-        if not (signed and self._is_proven(author, voucher)):
+        if not (signed and self._is_proven(author, voucher, epoch)):
             return f"which peer {author} has not signed, or may not begin"
         return ""
 
-    def _wrong_end(self, envelope: Envelope, hop: int) -> str:
+    def _wrong_end(self, envelope: Envelope, epoch: int, hop: int) -> str:
         holder, *shown, seal, name = vouchers.END.unpack(envelope.row.tobytes())
         voucher = Voucher(*shown)
         if hop + 1 != self.steps or not 0 <= holder < self.graph.n:
@@ -80,7 +80,7 @@ class Authority:
         if vouchers.too_far(holder, voucher, self.steps, self.graph, self.steps):
             return f"after hop {voucher.number % self.steps} of {self.steps}"
         if not (
-            self._is_proven(holder, voucher)
+            self._is_proven(holder, voucher, epoch)
             and self.seals.check(holder, vouchers.ending(envelope.number, name), seal)
         ):
             return f"which peer {holder} has not signed, or may not say"
@@ -97,6 +97,6 @@ class Authority:
         same = known == vouchers.digest(envelope.row)
         return "" if same else "which is not what its last holder signed"
 
-    def _is_proven(self, peer: int, voucher: Voucher) -> bool:
-        """Whether the peer was handed the token that its voucher speaks of."""
-        return vouchers.proven(peer, voucher, self.seals, self.graph, self.first())
+    def _is_proven(self, peer: int, voucher: Voucher, epoch: int) -> bool:
+        """Whether the peer was handed the token that its voucher speaks of, in that epoch."""
+        return vouchers.proven(peer, voucher, self.seals, self.graph, self.first(), epoch)

@@ -17,6 +17,12 @@ for a token of an older one. When that word has had time to settle, whoever spok
 its own copy, unless it has meanwhile heard of a still higher epoch. Epochs of different peers
 differ.
 
+Before the first handover nobody has given the token to its holder, so nobody would notice its
+death. A *deputy*, a neighbor of the first holder that everybody can name, keeps the token of hop 0
+as if it had let it go: it is told "past" and "still" like any predecessor. If it hears nothing it
+begins an epoch and then the walk, with its own visit at hop 0; nothing of the first holder's is in
+that token.
+
 Among real peers a word that the walk has ended, or begins an epoch, is believed only with vouchers
 of those who handed the token on (`vouchers`). Who is responsible for a token (holds it, keeps it,
 or is about to go on with it) and has a later voucher than the author of an epoch does not give it
@@ -27,7 +33,8 @@ silent holder costs. Kept of each neighbor: one voucher.
 
     always          one token per epoch; no hop of an epoch is left twice; who has heard of an epoch ends older tokens
     never two       if who is silent for GONE patiences is dead, and words reach the living in SETTLE patiences
-    goes on         if of a holder and its predecessor one lives, and the living are connected
+    goes on         if of a holder and its predecessor (of the first holder: its deputy) one lives, and the living
+                    are connected
     once            a word that comes again changes nothing: a token is visited once, an "ask" is granted once, and an
                     "ask" of a token that has long gone on ("past" was said) gets no answer, since it had its "go"
 
@@ -39,6 +46,7 @@ never share any.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -67,7 +75,7 @@ class Custody:
     the last watch."""
 
     holder: int
-    row: Any
+    row: Any  # None: of the first holder, whose token everybody can make
     granted: bool = False
     watch: int = -1
 
@@ -161,10 +169,24 @@ class TokenPeer(PeerMachine):
         self._start(False)
         if not self.seat.steps:
             return [Done()]
-        if self._first != self.seat.me:
+        first = self._first
+        deputy = (
+            vouchers.deputy(self._graph(0), first) if math.isfinite(self.seat.timeout) else None
+        )
+        if self.seat.me == first:
+            self._guard = None if deputy is None else (deputy, 0)
+            return self._set_out(now)
+        if self.seat.me != deputy:
             return []
         self._voucher = vouchers.FIRST
-        return self._visit(now, self.seat.me, 0, take(self._say(self._links).rows, ONE))
+        self._custody[0] = Custody(first, None, granted=True)
+        return self._watch(now, self._custody[0])
+
+    def _set_out(self, now: float) -> list[Effect]:
+        """The first visit of all, in the present epoch."""
+        self._voucher = vouchers.FIRST
+        row = take(self._say(self._links).rows, ONE)
+        return self._visit(now, self.seat.me, self._number(0), row)
 
     def _handle(self, now: float, sender: int, envelope: Envelope) -> list[Effect]:
         number, kind = envelope.number, envelope.kind
@@ -459,7 +481,7 @@ class TokenPeer(PeerMachine):
         self._forget(epoch)
         self._fenced = word
         effects = self._tell(word, but=sender)
-        if kept is None or kept[1] is None:
+        if kept is None or kept[1] is None or kept[1].row is None:
             return effects
         number, custody = (
             self._number(kept[0] % self.seat.steps),
@@ -516,6 +538,8 @@ class TokenPeer(PeerMachine):
             if self.seat.seals is not None and claim.guard >= 0:
                 self._guard = (claim.guard, self._last)  # who kept this token still does
             return self._pass_on(now, claim.hop)
+        if claim.custody.row is None:
+            return self._set_out(now)
         others = self._links.senders[self._links.senders != claim.custody.holder]
         number = self._number(claim.hop)
         target = self._anyone(number, others if len(others) else self._links.senders)

@@ -393,13 +393,71 @@ def test_never_two_tokens_when_peers_die_for_good(delays, deaths):
     st.sampled_from([complete(4), ring(5), ring(6)]),
     st.lists(st.floats(0, 0.3), max_size=60),
     st.integers(0, 3),
-    st.floats(0.02, 6),
+    st.floats(0, 6),
 )
 def test_the_walk_outlives_any_one_peer(graph, delays, dead, time):
-    """Whoever dies, whenever after the first handover began, all others see the end."""
+    """Whoever dies, whenever, the first holder before its first handover too, all others see the
+    end."""
     network = walk(graph, 60, [0.0, *delays], {dead: [(time, math.inf)]})
     assert network.done | {dead} == set(range(graph.n))
     assert network.order == sorted(set(network.order))
+
+
+@pytest.mark.parametrize("algorithm", [br.WalkSGD(), br.RingSum()], ids=repr)
+def test_the_first_holder_dies_before_its_first_handover(algorithm):
+    """Issue 21: nobody knew of the token that died with it. Its deputy begins the walk, with
+    everybody told first, and nobody sees a second token."""
+    for first in range(5):
+        peers = machines(algorithm, ring(5), small_task(5), 12, PATIENCE, seed=first)
+        holder = peers[0]._first
+        away = {holder: [(0.05, math.inf)]}
+        network = SlowNetwork(
+            peers, lambda sender, *_, holder=holder: None if sender == holder else 0.1, away=away
+        ).run()
+        assert network.done == set(range(5)) - {holder}
+        assert network.order == sorted(set(network.order))
+        later = [number for number in network.order if number >= 12]  # than the dead one's epoch
+        assert [number % 12 for number in later] == list(range(11))
+        assert len({number // 12 for number in later}) == 1
+        assert {miss.other for found in network.missed for miss in found} == {holder}
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.sampled_from([(complete(5), 4), (ring(6), 1), (grid(2, 3), 1)]),
+    SEEDS,
+    st.lists(st.tuples(st.integers(0, 4), st.floats(0, 40)), max_size=4),
+)
+def test_never_two_tokens_whoever_dies_from_the_beginning_on(place, seed, deaths):
+    """Fail-stop, words in time, so many deaths that the living stay connected: tokens only go
+    forward, whether or not the walk goes on."""
+    (graph, most), chance = place, random.Random(seed)
+    peers = machines(br.WalkSGD(), graph, small_task(graph.n), 20, PATIENCE, seed=seed % 1000)
+    away = {peer: [(time, math.inf)] for peer, time in deaths[:most]}
+    network = SlowNetwork(peers, lambda *_: 0.3 * chance.random(), away=away).run(300.0)
+    assert network.order == sorted(set(network.order))
+    hops = [number % 20 for number in network.order]
+    assert all(hop <= before + 1 for before, hop in pairwise(hops))
+
+
+@pytest.mark.parametrize("dies", ["holder", "predecessor"])
+def test_one_of_the_two_dies_between_ask_and_go(dies):
+    """The other goes on with its copy, once, after everybody was told."""
+    peers = machines(br.WalkSGD(), complete(5), small_task(5), 30, PATIENCE)
+    network = SlowNetwork(peers, lambda *_: 0.1)
+    asked, away = [], network.away
+
+    def send(peer, effect, inner=network.send):
+        if effect.envelope.kind == "ask" and effect.envelope.number > 6 and not asked:
+            asked.append(peer if dies == "holder" else effect.to)
+            away[asked[0]] = [(math.nextafter(network.now, math.inf), math.inf)]
+        inner(peer, effect)
+
+    network.send = send
+    network.run()
+    assert network.done == set(range(5)) - set(asked)
+    assert network.order == sorted(set(network.order))
+    assert {miss.other for found in network.missed for miss in found} == set(asked)
 
 
 def first_handover(effects):

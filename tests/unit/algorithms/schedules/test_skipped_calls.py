@@ -3,6 +3,7 @@ forgotten."""
 
 import math
 
+import numpy as np
 import pytest
 
 import bruit as br
@@ -32,17 +33,47 @@ def test_a_wake_before_all_neighbors_have_spoken_is_skipped_and_says_for_whom():
     assert peers[0].called
 
 
-def test_every_call_of_a_wake_clock_is_met_or_skipped():
-    peers = machines(FrankWolfe(), ring(6), small_task(6), 20, PATIENCE)
+@pytest.mark.parametrize(
+    "algorithm", [FrankWolfe(), br.Personalized(), br.ModelPropagation(), br.Boosting()], ids=repr
+)
+def test_every_call_of_a_wake_clock_is_met_or_skipped(algorithm):
+    """Issue 21: a neighbor that never came stopped those beside it for good."""
+    peers = machines(algorithm, ring(6), small_task(6), 20, PATIENCE)
     network = Counting(peers, lambda *_: 0.01, away={2: [(0.0, math.inf)]}).run()
     for peer in (1, 3):  # the neighbors of the one that never comes
-        assert peers[peer].count == 0
-        assert network.skipped[peer] == [
-            Skipped(k, (2,)) for k in range(len(peers[peer].seat.calls))
-        ]
+        early = int((peers[peer].seat.calls < PATIENCE).sum())
+        assert network.skipped[peer] == [Skipped(k, (2,)) for k in range(early)]
+        assert peers[peer].count == len(peers[peer].seat.calls) - early > 0
+        assert [miss.number for miss in network.missed[peer]] == list(
+            range(early, len(peers[peer].seat.calls))
+        )
+        assert {miss.other for miss in network.missed[peer]} == {2}
     for peer in (0, 4, 5):
         assert peers[peer].count + len(network.skipped[peer]) == len(peers[peer].seat.calls)
         assert peers[peer].calls_left == 0
+        assert network.missed[peer] == []
+
+
+@pytest.mark.parametrize(
+    "algorithm", [FrankWolfe(), br.ModelPropagation(), br.Boosting()], ids=repr
+)
+def test_who_starts_late_is_read_from_its_first_word_on(algorithm):
+    peers = machines(algorithm, ring(6), small_task(6), 20, PATIENCE)
+    network = Counting(peers, lambda *_: 0.01, away={2: [(0.0, 8.0)]}).run()
+    for peer in (1, 3):
+        calls = peers[peer].seat.calls
+        without = {miss.number for miss in network.missed[peer]}
+        assert without == set(np.flatnonzero((calls >= PATIENCE) & (calls < 8.0)))
+        assert peers[peer]._latest[2][0] == peers[2].count > 0
+    assert np.isfinite(network.estimates()).all()
+
+
+def test_without_a_word_of_anybody_all_calls_are_in_vain():
+    peers = machines(FrankWolfe(), ring(4), small_task(4), 20, PATIENCE)
+    gone = {peer: [(0.0, math.inf)] for peer in (1, 2, 3)}
+    network = Counting(peers, lambda *_: 0.01, away=gone).run()
+    assert network.skipped[0] == [Skipped(k, (1, 3)) for k in range(len(peers[0].seat.calls))]
+    assert (peers[0].count, network.missed[0]) == (0, [])
 
 
 def test_every_call_of_a_meeting_clock_is_met_missed_or_skipped():

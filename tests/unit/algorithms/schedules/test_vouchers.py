@@ -214,7 +214,7 @@ def test_a_result_that_its_last_holder_did_not_sign_is_refused():
 
 def test_an_epoch_that_nobody_could_begin_is_refused():
     peers, holder, sent = begun()
-    liar = next(peer for peer in range(1, 5) if peer != holder)
+    liar = next(peer for peer in range(2, 5) if peer != holder)  # peer 1 is the deputy of peer 0
     listener = next(peer for peer in range(1, 5) if peer not in (holder, liar))
     largest = (2**24 - 5) // 5 * 5 + liar
     true = given_to(liar, 0, 1)
@@ -229,6 +229,20 @@ def test_an_epoch_that_nobody_could_begin_is_refused():
     assert peers[listener]._epoch == 0
     with pytest.raises(RemoteProtocolError, match="without a voucher"):
         hear(peers[listener], liar, sent[-1].envelope)
+
+
+def test_a_deputy_may_begin_the_walk_in_an_epoch_of_its_own_only():
+    """Peer 1 may begin if peer 0 is dead; in the epoch of peer 0 it was never given a token."""
+    peers, *_ = begun()
+    with pytest.raises(RemoteProtocolError, match="was never given that token"):
+        hear(peers[2], 1, vouched(1, 1, 2, vouchers.FIRST))
+    with pytest.raises(RemoteProtocolError, match="was never given that token"):
+        hear(peers[2], 1, vouched(1, 5 * 5000 + 1, 2, vouchers.FIRST))
+    hear(peers[2], 1, forged_fence(1, 5 + 1, vouchers.FIRST))
+    assert peers[2]._epoch == 6
+    hear(peers[2], 1, vouched(1, 6 * 5000 + 1, 2, vouchers.FIRST))
+    with pytest.raises(RemoteProtocolError, match="may not begin"):
+        hear(peers[2], 3, forged_fence(3, 10 + 3, vouchers.FIRST))
 
 
 def test_a_token_of_an_epoch_nobody_has_begun_is_refused():
