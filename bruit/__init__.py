@@ -42,7 +42,14 @@ from bruit.algorithms.tokens.walk_admm import WalkADMM
 from bruit.algorithms.tokens.walk_sgd import WalkSGD
 from bruit.algorithms.tokens.walk_sum import WalkSum
 from bruit.errors import AlgorithmError, BruitError, ConfigError, ConformanceError, PrivacyError
-from bruit.mechanisms import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, RecordSums
+from bruit.mechanisms import (
+    DiscreteGaussian,
+    Gaussian,
+    GaussianPerPeer,
+    Laplace,
+    RandomizedResponse,
+    RecordSums,
+)
 from bruit.runs.crashes.crash import load_crash
 from bruit.runs.engines.bulk import Bulk
 from bruit.runs.engines.engine import Stop
@@ -72,6 +79,7 @@ __all__ = [
     "FedAvg",
     "FederatedADMM",
     "Gaussian",
+    "GaussianPerPeer",
     "Gopa",
     "GossipADMM",
     "GossipSGD",

@@ -99,16 +99,24 @@ class TaskDoor(Door):
                 return self._silence(at, raw.shape[1], level, on)
             self.ledger.record(at.ids, at.steps, at.clock, Exact())
             return raw
-        mechanism, width = (
-            self.mechanism if level in (0.0, 1.0) else self.mechanism.scaled(level),
-            raw.shape[1],
-        )
+        if not self.mechanism.deviations():
+            return self._released(self.mechanism, at, raw, level, on)
+        rows = np.empty_like(raw)
+        for here, part in self.mechanism.parts(at.ids):
+            rows[here] = self._released(part, at.rows(here), raw[here], level, on)
+        return rows
+
+    def _released(
+        self, part: Mechanism, at: Address, raw: Array, level: float, on: OnGrid | None
+    ) -> Array:
+        """Releases of peers whose noise has one size, each with its line."""
+        mechanism, width = part if level in (0.0, 1.0) else part.scaled(level), raw.shape[1]
         amount = None if on is None else on.rounding(width, mechanism.sigma)
         event = mechanism.event_of(width, amount) if level else Exact()
         if self.budget is not None and not all(
             self.budget.allows(self.ledger, int(u), event) for u in at.ids
         ):
-            return self._silence(at, width, level, on)
+            return self._silence(at, width, level, on, part)
         self.ledger.record(at.ids, at.steps, at.clock, event)
         if on is None:
             if not level:
@@ -144,20 +152,28 @@ class TaskDoor(Door):
                 ' gradients, RecordNoise for fitted models, or level = "user"'
             )
 
-    def _silence(self, at: Address, width: int, level: float, on: OnGrid | None) -> Array:
+    def _silence(
+        self,
+        at: Address,
+        width: int,
+        level: float,
+        on: OnGrid | None,
+        part: Mechanism | None = None,
+    ) -> Array:
         """One release more would pass the budget: the noise that it would have carried, which
         others' guarantees may rely on, and no data."""
         self.left_out.extend(map(LeftOut, at.steps.tolist(), at.clock.tolist()))
-        sigma = level * self.sigma  # of what is said, where sums are divided by a public number
-        if self.mechanism is None or on is not None:
+        divisor = 1.0 if part is None else part.divisor
+        sigma = 0.0 if part is None else level * part.sigma / divisor  # of what is said
+        if part is None or on is not None:
             levels, once = np.full(len(at.ids), sigma), np.ones(len(at.ids), np.int64)
-            form, divisor = on or OnGrid(0.0), self.mechanism.divisor if self.mechanism else 1.0
+            form = on or OnGrid(0.0)
             form = form._replace(times=divisor * form.times, least=divisor * form.least)
             return self._lattice_noise("noise", at, at.ids, levels, once, width, form)
         self.ledger.record(at.ids, at.steps, at.clock, Mask(sigma))
         if not level:
             return np.zeros((len(at.ids), width))
-        mechanism = self.mechanism if level == 1.0 else self.mechanism.scaled(level)
+        mechanism = part if level == 1.0 else part.scaled(level)
         return mechanism.noise(self.dice, at.ids, at.steps, at.use, width, self.run)
 
     def fine_grid(self, times: float, data: float, noise: float) -> float:

@@ -3,6 +3,7 @@
 from bruit.mechanisms.clip import clip_rows
 from bruit.mechanisms.discrete_gaussian import DiscreteGaussian
 from bruit.mechanisms.gaussian import Gaussian
+from bruit.mechanisms.gaussian_per_peer import GaussianPerPeer
 from bruit.mechanisms.laplace import Laplace
 from bruit.mechanisms.mechanism import Mechanism, mechanism_from
 from bruit.mechanisms.randomized_response import RandomizedResponse
@@ -12,6 +13,7 @@ from bruit.mechanisms.record_sums import RecordSums
 __all__ = [
     "DiscreteGaussian",
     "Gaussian",
+    "GaussianPerPeer",
     "Laplace",
     "Mechanism",
     "RandomizedResponse",

@@ -8,7 +8,7 @@ below is exact. That is an additive mechanism; randomized response is one that i
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
@@ -48,7 +48,7 @@ class Mechanism(ABC):
         "grid"  # "ideal": floats stand for real numbers, and nothing is proven for what is sent
     )
     unequal: ClassVar[bool] = (
-        False  # whether peers add noise of different sizes, which no theorem on views covers
+        False  # whether peers add noise of different sizes, which few theorems on views cover
     )
     unclipped: ClassVar[bool] = (
         False  # whether answers are not clipped: sensitivities were derived for some of them
@@ -60,6 +60,16 @@ class Mechanism(ABC):
     @abstractmethod
     def sigma(self) -> float:
         """Absolute standard deviation of the noise on each coordinate."""
+
+    def deviations(self) -> tuple[float, ...]:
+        """Absolute standard deviation of the noise of every peer, where these are agreed on and
+        differ; empty where all add the same."""
+        return ()
+
+    def parts(self, lanes: Ints) -> Iterator[tuple[Bools, "Mechanism"]]:
+        """The lanes by the size of their noise, and the mechanism of each size; asked where there
+        are `deviations`."""
+        yield np.ones(len(lanes), bool), self
 
     @property
     @abstractmethod

@@ -81,7 +81,9 @@ class Accountant:
         first is wanted."""
         refused, found = list[str](), list[_Holding]()
         for theorem in self.theorems:
-            if theorem.status != status or out_of_reach(self.facts, theorem.failures):
+            if theorem.status != status or out_of_reach(
+                self.facts, theorem.failures, theorem.sizes
+            ):
                 continue
             try:
                 watched = () if not self.facts.unwatched else (door_hypothesis(self.facts),)

@@ -66,11 +66,12 @@ class Facts:
     below read it. `sigma` is the mechanism's absolute standard deviation, `constants` the declared
     Lipschitz, smoothness and strong-convexity constants of the task (None if there are none),
     `missed` how many exchanges some real peer went on without, `unequal` whether peers add noise of
-    different sizes, `algorithm` the name of what was run, `arithmetic` whether it ran on a grid or
-    with real numbers in mind ("ideal"), `noise` which draws hide the data (none for formulas),
-    `unwatched` why nobody can say that data left through the door only (empty: it was checked as
-    the run went on), `declared` what the noise itself takes from the task, `interrupted` where
-    somebody stopped the run, in words, `adjacency` how records differ, at the level of records."""
+    different sizes, `deviations` these sizes where all have agreed on them, `algorithm` the name of
+    what was run, `arithmetic` whether it ran on a grid or with real numbers in mind ("ideal"),
+    `noise` which draws hide the data (none for formulas), `unwatched` why nobody can say that data
+    left through the door only (empty: it was checked as the run went on), `declared` what the noise
+    itself takes from the task, `interrupted` where somebody stopped the run, in words, `adjacency`
+    how records differ, at the level of records."""
 
     agreed: Graph | GraphSequence
     steps: int
@@ -84,6 +85,7 @@ class Facts:
     public: Any = None
     missed: int = 0
     unequal: bool = False
+    deviations: tuple[float, ...] = ()
     algorithm: str = ""
     arithmetic: str = "grid"
     noise: Sources = frozenset()
@@ -224,9 +226,10 @@ class Facts:
         return np.asarray(self.ledger.counts()[:, data].sum(axis=1), np.int64)
 
 
-def out_of_reach(facts: Facts, failures: bool = False) -> str:
+def out_of_reach(facts: Facts, failures: bool = False, sizes: bool = False) -> str:
     """Why no theorem on views speaks of these facts, whatever the algorithm; empty if nothing
-    stands in the way. `failures`: of those that hold when peers are missing, or a run is stopped."""
+    stands in the way. `failures`: of those that hold when peers are missing, or a run is stopped;
+    `sizes`: of those that are about noise of different sizes, known to all."""
     if facts.interrupted and not failures:
         return (
             f"the run was {facts.interrupted}, and the theorems on views are about whole runs; "
@@ -239,11 +242,10 @@ def out_of_reach(facts: Facts, failures: bool = False) -> str:
             f"those of the agreed"
             " protocol; they are charged as local DP"
         )
-    if facts.unequal:
+    if facts.unequal and not (sizes and facts.deviations):
         return (
-            "peers add noise of different sizes, and the theorems on views are about equal noise; "
-            "every release is"
-            " charged as local DP"
+            "peers add noise of different sizes, and this protocol's theorems on views are about"
+            " equal noise; every release is charged as local DP"
         )
     return ""
 
@@ -261,6 +263,7 @@ class Theorem(ABC):
     samples: ClassVar[bool] = False  # whether its proof holds for secret samples too
     alike: ClassVar[bool] = False  # whether every single observer sees the same
     failures: ClassVar[bool] = False  # whether it holds when peers are missing, or a run is stopped
+    sizes: ClassVar[bool] = False  # whether it is about noise of different sizes, known to all
     about: tuple[str, ...] = field(default=(), kw_only=True)
 
     @final
@@ -274,7 +277,7 @@ class Theorem(ABC):
                 f"nothing"
                 " of another"
             )
-        why = out_of_reach(facts, self.failures)
+        why = out_of_reach(facts, self.failures, self.sizes)
         if why:
             raise PrivacyError(why)
         if facts.sampled and not self.samples:
@@ -372,8 +375,8 @@ class Theorem(ABC):
         return m
 
 
-def one_release(facts: Facts) -> Hypothesis:
-    """Every peer released its value once, before the first message; raises otherwise."""
+def released_before(facts: Facts) -> None:
+    """Refuses unless every peer released once at most, before the first message."""
     releases = facts.releases()
     if np.any(releases > 1):
         worst = int(np.argmax(releases))
@@ -386,6 +389,11 @@ def one_release(facts: Facts) -> Hypothesis:
         raise PrivacyError(
             "the averaging theorems need every release before the first message; some came later"
         )
+
+
+def one_release(facts: Facts) -> Hypothesis:
+    """Every peer released its value once, before the first message; raises otherwise."""
+    released_before(facts)
     facts.noise_multiplier()
     return Hypothesis(
         "one Gaussian release per peer, all with the same noise multiplier", checked=True

@@ -28,7 +28,7 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from bruit.errors import ConfigError
-from bruit.mechanisms import RecordSums
+from bruit.mechanisms import GaussianPerPeer, RecordSums
 from bruit.mechanisms.mechanism import of_files
 from bruit.privacy.profile import USUAL_DELTA
 from bruit.sections import Section, check_own_keys, one_of
@@ -63,10 +63,17 @@ class PrivacySection(Section):
 
     @property
     def kind(self) -> str:
-        """The mechanism that is meant: what hides one record of many is noise on sums of clipped
-        records."""
+        """The mechanism that is meant: with `sigmas`, noise of each peer's own size; what hides one
+        record of many is noise on sums of clipped records."""
+        if self.mechanism == "gaussian" and self.unequal:
+            return GaussianPerPeer.kind
         summed = self.level == "record" and self.mechanism == "gaussian" and not self._single
         return RecordSums.kind if summed else self.mechanism
+
+    @property
+    def unequal(self) -> bool:
+        """Whether the file says the noise of every peer."""
+        return "sigmas" in (self.model_extra or {})
 
     @field_validator("mechanism")
     @classmethod
@@ -91,7 +98,9 @@ def _check_level(section: PrivacySection) -> None:
     own, kind = section.model_extra or {}, of_files()[section.kind]
     summed = section.kind == RecordSums.kind
     key, why = "", ""
-    if section.mechanism == RecordSums.kind and section.level != "record":
+    if section.level == "record" and section.unequal:
+        key, why = "level", "noise of each peer's own size hides all that it holds; leave it out"
+    elif section.mechanism == RecordSums.kind and section.level != "record":
         key, why = "level", 'sums of clipped records hide one record; write level = "record"'
     elif section.level == "record" and not summed and "level" not in kind.keys:
         key, why = "level", f"records are hidden by gaussian noise, found {section.mechanism}"

@@ -191,6 +191,7 @@ class Run:
             public=self.public,
             missed=self.trace.missed,
             unequal=self.privacy is not None and self.privacy.unequal,
+            deviations=() if self.privacy is None else self.privacy.deviations(),
             algorithm=self.algorithm.name(),
             arithmetic="grid" if self.privacy is None else self.privacy.arithmetic,
             noise=self.noise,

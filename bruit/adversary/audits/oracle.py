@@ -15,7 +15,7 @@ Dense algebra: small graphs only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -123,8 +123,10 @@ def impulse_forms(
     engine: Engine | None = None,
     seed: int = 0,
     given: Trace | None = None,
+    sizes: Sequence[float] = (),
 ) -> Forms:
-    """What the observers see as Y = A s + B xi, their own releases and noises included.
+    """What the observers see as Y = A s + B xi, their own releases and noises included; with
+    `sizes`, in units of the largest noise.
 
     Refused with ConfigError when messages are not linear in what the door answers."""
     chosen = tuple(sorted({int(v) for v in observers}))
@@ -150,6 +152,8 @@ def impulse_forms(
     stacked = np.concatenate([np.eye(count)[door.known_to(chosen)], heard.forms])
     data = np.array(door.releases, bool)
     noise = np.array([door.levels.get(source, 1.0) for source in range(count)])
+    if len(sizes):
+        noise[data] *= np.array(sizes)[np.array(door.owners, np.int64)[data]] / max(sizes)
     return Forms(stacked[:, data], stacked * noise, np.array(door.owners, np.int64)[data])
 
 
@@ -174,13 +178,14 @@ def impulse_losses(
     engine: Engine | None = None,
     seed: int = 0,
     given: Trace | None = None,
+    sizes: Sequence[float] = (),
 ) -> Array:
     """The loss that every peer really has in the joint view of the observers, in local-DP units,
     never above the truth.
 
     `engine` runs the symbols with the faults its seed draws (Bulk by default); `given` replays the
-    trace of a run. The observers themselves are nan. The squared mu is loss / noise_multiplier**2
-    # (n,).
+    trace of a run. The observers themselves are nan. The squared mu is loss / noise_multiplier**2,
+    the multiplier that of the largest noise where peers have `sizes` of their own  # (n,).
 
     >>> from bruit.algorithms.gossip.averaging import Averaging
     >>> from bruit.graphs import path
@@ -188,7 +193,9 @@ def impulse_losses(
     [nan, 1.0, 1.0]
     """
     chosen = tuple(sorted({int(v) for v in observers}))
-    forms = impulse_forms(algorithm, graph, steps, chosen, engine=engine, seed=seed, given=given)
+    forms = impulse_forms(
+        algorithm, graph, steps, chosen, engine=engine, seed=seed, given=given, sizes=sizes
+    )
     seen, bare = _whitened(forms)
     losses = np.full(graph.n, np.nan)
     for u in np.setdiff1d(np.arange(graph.n), chosen).tolist():
@@ -252,7 +259,10 @@ def broken_claims(
         )
     if run.facts().sampled:
         raise ConfigError("a coin decides which records are in a release, which no impulse follows")
+    sizes = () if run.privacy is None else run.privacy.deviations()
     unit = getattr(run.privacy, "noise_multiplier", 0.0)
+    if sizes and run.privacy is not None:
+        unit = max(sizes) / run.privacy.sensitivity
     if not unit:
         raise ConfigError(
             "impulses are compared with claims about Gaussian noise, and this run has none"
@@ -269,6 +279,7 @@ def broken_claims(
             engine=engine,
             seed=run.seed,
             given=given,
+            sizes=sizes,
         )
         claimed, reached = accountant.charge(observers).energy, losses / unit**2
         low = np.flatnonzero(reached > claimed * (1 + tolerance) + tolerance / unit**2)

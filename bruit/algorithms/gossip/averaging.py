@@ -23,6 +23,7 @@ from bruit.arrays import Array
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.theorem import Theorem
 from bruit.privacy.theorems.gossip import ExactGossip, PublishedGossip
+from bruit.privacy.theorems.unequal import UnequalGossip
 
 
 class State(NamedTuple):
@@ -63,4 +64,4 @@ class Averaging(Algorithm[State]):
         return State(value, value), course.steps
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return ExactGossip(), PublishedGossip()
+        return ExactGossip(), UnequalGossip(), PublishedGossip()

@@ -27,6 +27,7 @@ from bruit.graphs import Graph, GraphSequence, spectral_gap
 from bruit.graphs.spectrum import chebyshev_gamma, chebyshev_gamma_star
 from bruit.privacy.theorem import Theorem
 from bruit.privacy.theorems.gossip import ExactGossip, PublishedGossip
+from bruit.privacy.theorems.unequal import UnequalGossip
 
 
 class State(NamedTuple):
@@ -111,4 +112,9 @@ class Chebyshev(Algorithm[State]):
         return State(value, value, previous), course.steps
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return ExactGossip(accelerated=True, about=("chebyshev",)), PublishedGossip()
+        named = ("chebyshev",)
+        return (
+            ExactGossip(accelerated=True, about=named),
+            UnequalGossip(accelerated=True, about=named),
+            PublishedGossip(),
+        )

@@ -26,6 +26,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.theorem import Theorem
 from bruit.privacy.theorems.meetings import ExactMeetings
 from bruit.privacy.theorems.published_meetings import PublishedMeetings
+from bruit.privacy.theorems.unequal import UnequalMeetings
 from bruit.randomness import Dice
 
 SHEETS = 64  # sheets of draws in flight: half a megabyte
@@ -106,4 +107,4 @@ class PairAveraging(Algorithm[State]):
             yield entries[: len(uniform)]
 
     def guarantees(self) -> tuple[Theorem, ...]:
-        return ExactMeetings(), PublishedMeetings()
+        return ExactMeetings(), UnequalMeetings(), PublishedMeetings()

@@ -29,7 +29,7 @@ from bruit.errors import ConfigError
 from bruit.files import open_to_others, private_folder
 from bruit.graphs import Graph, GraphSequence
 from bruit.how_many import how_many
-from bruit.mechanisms import Mechanism
+from bruit.mechanisms import GaussianPerPeer, Mechanism
 from bruit.peers.agreed_masks import AgreedMasks
 from bruit.peers.host import Host
 from bruit.peers.journal.journal import Journal
@@ -76,6 +76,14 @@ class BudgetSection(BaseModel):
         )
 
 
+class NoiseSection(BaseModel):
+    """The noise of this participant, where every peer has a size of its own: as agreed on, or
+    more."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    sigma: float = Field(gt=0, allow_inf_nan=False)
+
+
 class SiteFile(BaseModel):
     """One participant's settings; paths are relative to the file."""
 
@@ -93,6 +101,7 @@ class SiteFile(BaseModel):
     quorum: int | str = "half"  # neighbors that must be connected before each later release
     relay: str | None = None  # where this peer is reached, if not as its own book says
     budget: BudgetSection | None = None
+    noise: NoiseSection | None = None
 
     @field_validator("wait_for", mode="before")
     @classmethod
@@ -198,18 +207,19 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     sent."""
     book = own_book(site)
     agreed, records = _agreed_with_records(site, book)  # before a key is used
+    privacy = _own_noise(site, agreed)
     budget = _budget(site, agreed)
     identity = _own_identity(site, book)
     wait_for = _wanted(site, agreed.graph, agreed.steps, agreed.algorithm.schedule)
     _keep_private(site)
     run = agreed_id(book, agreed)
-    journal = _journal(site, run, agreed, budget, records, rehearse)
+    journal = _journal(site, run, agreed, privacy, budget, records, rehearse)
     draws = _draws(journal, run, agreed, rehearse)
     ledger = Ledger(peers=agreed.graph.n)
     masks = AgreedMasks() if rehearse is None else None
     door = TaskDoor(
         task=agreed.task,
-        mechanism=agreed.privacy,
+        mechanism=privacy,
         dice=draws.noise,
         ledger=ledger,
         run=0,
@@ -233,7 +243,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     return Participant(
         host=host,
         task=agreed.task,
-        privacy=agreed.privacy,
+        privacy=privacy,
         budget=budget,
         site=site,
         planned=agreed.planned,
@@ -286,6 +296,20 @@ def _budget(site: Site, agreed: AgreedRun[OwnTask]) -> Budget | None:
     return budget
 
 
+def _own_noise(site: Site, agreed: AgreedRun[OwnTask]) -> Mechanism | None:
+    """The agreed noise, or more at this site: that protects it better, and nobody worse
+    (silo:SILO-8). The grid and the dithers of the run stay those of the largest agreed noise."""
+    own, privacy, me = site.file.noise, agreed.privacy, site.file.peer
+    if own is None:
+        return privacy
+    if not isinstance(privacy, GaussianPerPeer):
+        raise ConfigError(
+            "[noise] is the noise of this site where every peer has a size of its own, and here all"
+            " peers agreed on one; agree on privacy.sigmas, or leave [noise] out"
+        )
+    return privacy.raised(me, own.sigma)
+
+
 def _own_identity(site: Site, book: AddressBook) -> Identity:
     """This peer's key; refused where the address book lists another certificate."""
     identity = Identity.load(site.folder / site.file.identity)
@@ -301,13 +325,14 @@ def _journal(
     site: Site,
     run: str,
     agreed: AgreedRun[OwnTask],
+    privacy: Mechanism | None,
     budget: Budget | None,
     records: str,
     rehearse: int | None,
 ) -> Journal:
     """The journal of this run; one that was begun with other records, noise or budget is
     refused."""
-    noise = None if agreed.privacy is None else agreed.privacy.describe()
+    noise = None if privacy is None else privacy.describe()
     return Journal.open(
         site.state / "journal.db",
         run,

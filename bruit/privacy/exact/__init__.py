@@ -39,6 +39,7 @@ from bruit.privacy.exact.span import (
     krylov_span,
     neighborhood,
 )
+from bruit.privacy.exact.unequal import unequal_joint, unequal_loss, unequal_rows_loss, with_sizes
 from bruit.privacy.exact.wide import Wide
 
 __all__ = [
@@ -78,5 +79,9 @@ __all__ = [
     "sequence_loss",
     "sequence_rows",
     "stacked_loss",
+    "unequal_joint",
+    "unequal_loss",
+    "unequal_rows_loss",
     "user_loss",
+    "with_sizes",
 ]

@@ -226,16 +226,48 @@ def _trusted_rows(graph: "Graph", span: KrylovSpan, places: Ints) -> tuple[Array
     Without a certificate, and when the rank is the number of cells, the basis is that of all
     functions of cells.
     """
+    found = trusted(graph, span, places)
+    return found.rows, found.length
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """Rows of some peers in an orthonormal basis of what is heard, the most that they can be long,
+    and their losses with equal noise, 1 exactly where exact arithmetic finds a peer exposed. Not
+    `exact`: the basis of a larger space, all functions of cells."""
+
+    rows: Array  # (places, columns)
+    length: Array  # (places,)
+    loss: Array  # (places,)
+    certificate: Certificate
+    exact: bool
+
+
+def trusted(graph: "Graph", span: KrylovSpan, places: Ints) -> Trusted:
+    """The space of a span in a form that others may go on computing with."""
     ranks, cells = krylov_ranks(graph, span), cells_of(span, graph_residues(graph))
+    note = "the ranks modulo the primes contradict each other"
     if ranks.total < cells.count and ranks.consistent:
         with one_blas_thread():
             space = Space.of(span, cells)
             for frame, basis in _attempts(graph, span, space, ranks, cells, None, True):
-                if _certified(frame, ranks, basis, 0)[0] is not None:
-                    most = np.sqrt(frame.spread(raised(basis)))
-                    return frame.rows(basis, places), most[places]
+                values, certificate = _certified(frame, ranks, basis, 0)
+                if values is not None:
+                    most = np.sqrt(frame.spread(raised(basis)))[places]
+                    rows = frame.rows(basis, places)
+                    return Trusted(rows, most, values[places], certificate, True)
+                note = certificate.note
+    whole = ranks.total == cells.count
     rows = cells.rows(np.eye(cells.count), places)
-    return rows, lengths(rows)
+    certificate = Certificate(
+        rank=ranks.total,
+        modular=tuple(ranks.modular),
+        proven=whole,
+        orthogonality=0.0,
+        error=0.0 if whole else 1.0,
+        note="everything is exposed, up to twins who share it" if whole else note,
+    )
+    return Trusted(rows, lengths(rows), (rows**2).sum(axis=1), certificate, whole)
 
 
 def nothing_heard(n: int, known: Ints) -> Leverage:

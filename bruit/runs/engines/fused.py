@@ -160,6 +160,11 @@ class Fused:
                 "a fused path starts anew, and this run goes on from the states of another; use "
                 "Bulk()"
             )
+        noise = job.door.mechanism if isinstance(job.door, TaskDoor) else None
+        if noise is not None and noise.deviations():
+            raise ConfigError(
+                "fused paths draw noise of one size, and here every peer has its own; use Bulk()"
+            )
         facts = getattr(self.stage.public, "exchange", self.stage.public)
         if isinstance(facts, ExchangeFacts) and job.door.fine_grid(1.0, 1.0, 1.0):
             raise ConfigError(
