@@ -60,7 +60,7 @@ def write_whole(
                 os.fsync(stream.fileno())
         os.replace(draft, path)
         if synced:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
@@ -68,7 +68,7 @@ def write_whole(
             draft.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new name survive a power cut, where folders can be synced at all."""
     if os.name != "posix":
         return

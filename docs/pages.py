@@ -41,6 +41,7 @@ FENCE = re.compile(
     r"^```(?P<kind>[a-z]*)[ ]*(?P<mark>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 WIDTH = 100
+os.environ["BRUIT_REGISTER"] = ""  # the records of pages are made anew in every folder: no copies
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ import typer.testing
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Tests make the same records again and again, in folders that are gone afterwards: they are no copies.
+os.environ["BRUIT_REGISTER"] = ""
+
 # Reading the signatures of some forty commands takes longer than most commands that tests call.
 typer.main.get_command = functools.cache(typer.main.get_command)
 typer.testing._get_command = typer.main.get_command

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.reliability.counts import Count, Progress, answer
+from bruit.accounts.account import Account
 from bruit.errors import BruitError
 from bruit.peers.engine import free_ports
 from bruit.peers.wire.address_book import AddressBook, merge, public_entry
@@ -31,7 +32,6 @@ from bruit.statistics.average.averaging import AveragingSeat, average, seat_of
 from bruit.statistics.average.board.posts import Post, next_head
 from bruit.statistics.average.service import BoardLine, packed, unpacked
 from bruit.statistics.average.terms import MeanTerms
-from bruit.statistics.spent_file import SpentFile
 
 NAMES = ("ada", "bob", "cyd", "dan")  # dan is the one who posts junk
 ROWS = (30, 20, 40, 30)
@@ -127,7 +127,7 @@ def one_mean(home: Path, total: int, dice: random.Random, found: Counter[str]) -
             value=TERMS.value(rows(me), me),
             board=home / f"{name}.db",
             patience=PATIENCE,
-            record=SpentFile(home / f"{name}.spent.json"),
+            record=Account(home / f"{name}.account.jsonl"),
         )
         for me, name in enumerate(NAMES[:3])
     ]

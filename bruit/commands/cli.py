@@ -1,4 +1,4 @@
-"""The command line: run, sweep, replay, epsilon, graph, list, show, init; peer key, run; network
+"""The command line: run, sweep, replay, epsilon, graph, list, show, init; budget; peer key, run; network
 init, join, demo.
 
 Exit codes: 0 done. 1 the answer is no: a replay disagrees, a peer met nobody or missed more than
@@ -17,6 +17,7 @@ import typer
 
 from bruit.commands.attacks.attack import attack_app
 from bruit.commands.attacks.audit import audit
+from bruit.commands.budget import budget
 from bruit.commands.columns import columns_app
 from bruit.commands.epsilon import epsilon
 from bruit.commands.experiments import init, replay, run, sweep
@@ -167,6 +168,7 @@ app.add_typer(columns_app, name="columns", cls=Commands, rich_help_panel=REAL)
 app.add_typer(network_app, name="network", cls=Commands, rich_help_panel=REAL)
 app.add_typer(peer_app, name="peer", cls=Commands, rich_help_panel=REAL)
 app.add_typer(relay_app, name="relay", cls=Commands, rich_help_panel=REAL)
+app.command(rich_help_panel=TABLES)(budget)
 app.command(rich_help_panel=TABLES)(auc)
 app.command(rich_help_panel=TABLES)(mean)
 app.add_typer(ldp_app, name="ldp", cls=Commands, rich_help_panel=TABLES)

@@ -34,6 +34,7 @@ from bruit.statistics.tables import (
     dice,
     mean_protocol,
     pay,
+    price,
     read_table,
     too_few,
     two_labels,
@@ -141,7 +142,8 @@ def auc_of_table(
     scores = np.clip(scores, asked.low, asked.high) if asked.clamp else scores
     bins = bins_of(scores, 1 << depth, asked.low, asked.high)
     title = f"auc of {score} by {label}"
-    paid = pay(asked.table, asked.limit, title, asked.epsilon, 0.0, asked.seed)
+    cost = price(title, asked.epsilon, 0.0, protocol.event())
+    paid = pay(asked.table, asked.limit, cost, asked.seed)
     reports = protocol.report(bins, dice(asked.seed, protocol, bins))
     found = protocol.estimate(reports, labels, confidence=asked.confidence)
     return TableAuc(
@@ -160,7 +162,8 @@ def mean_of_table(
     _refuse_blind_mean(noise, len(values))
     values = np.clip(values, asked.low, asked.high) if asked.clamp else values
     values = check_range(values, asked.low, asked.high)
-    paid = pay(asked.table, asked.limit, f"mean of {column}", asked.epsilon, spent, asked.seed)
+    cost = price(f"mean of {column}", asked.epsilon, spent, noise.event())
+    paid = pay(asked.table, asked.limit, cost, asked.seed)
     reports = noise.report(values, dice(asked.seed, noise, values))
     found = noise.estimate(reports, asked.confidence)
     return TableMean(asked=asked, found=found, noise=noise, delta=spent, paid=paid)

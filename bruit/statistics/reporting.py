@@ -14,6 +14,7 @@ import numpy as np
 
 from bruit.errors import ConfigError
 from bruit.files import check_place
+from bruit.privacy.events import Event
 from bruit.randomness import Dice
 from bruit.statistics.local.auc_reports import LEVELS, ScoreReports
 from bruit.statistics.local.catalog import Known
@@ -30,6 +31,7 @@ from bruit.statistics.tables import (
     labels_of,
     mean_protocol,
     pay,
+    price,
     read_table,
 )
 from bruit.tasks.data.columns import Columns
@@ -111,12 +113,12 @@ def report_on(asked: ReportQuestion, file: Path, force: bool = False) -> Reporte
     check_place(file, force)
     columns = read_table(asked.table)
     if asked.label is not None:
-        reports, bits = _scores(columns, asked, asked.label), 1.0
+        reports, bits, event = _scores(columns, asked, asked.label)
     else:
-        reports, bits = _values(columns, asked)
+        reports, bits, event = _values(columns, asked)
     spent = float(reports.protocol.get("delta", 0.0))
     title = f"report on {asked.column}"
-    paid = pay(asked.table, asked.limit, title, asked.epsilon, spent, asked.seed)
+    paid = pay(asked.table, asked.limit, price(title, asked.epsilon, spent, event), asked.seed)
     save_reports(reports, file)
     return Reported(asked, file, reports, bits, paid)
 
@@ -124,8 +126,9 @@ def report_on(asked: ReportQuestion, file: Path, force: bool = False) -> Reporte
 def _values(
     columns: Columns,
     asked: ReportQuestion,
-) -> tuple[Reports, float]:
-    """Reports on values of a domain, or on numbers between two ends; and their size in bits."""
+) -> tuple[Reports, float, Event]:
+    """Reports on values of a domain, or on numbers between two ends; their size in bits, and what one
+    costs."""
     if (asked.domain is None) == (asked.low is None or asked.high is None):
         raise ConfigError(
             "say what may be reported: either --domain red,green,blue, or --low and --high of a "
@@ -148,10 +151,10 @@ def _values(
         _refuse_sorted(values, columns.file, asked.column)
     thrown = dice(asked.seed, chosen, values)
     reports = chosen.report(values if asked.keep_order else _shuffled(values, thrown), thrown)
-    return replace(reports, labels=names), chosen.bits()
+    return replace(reports, labels=names), chosen.bits(), chosen.event()
 
 
-def _scores(columns: Columns, asked: ReportQuestion, label: str) -> Reports:
+def _scores(columns: Columns, asked: ReportQuestion, label: str) -> tuple[Reports, float, Event]:
     """One bit about each score; a holder may have users of one class only."""
     low, high = 0.0 if asked.low is None else asked.low, 1.0 if asked.high is None else asked.high
     levels = LEVELS if asked.levels is None else asked.levels
@@ -159,7 +162,8 @@ def _scores(columns: Columns, asked: ReportQuestion, label: str) -> Reports:
     scores = column_of_numbers(columns, asked.column)
     scores = np.clip(scores, low, high) if asked.clamp else scores
     labels = labels_of(columns, label, asked.positive)
-    return agreed.report(scores, labels, dice(asked.seed, agreed, scores, labels))
+    reports = agreed.report(scores, labels, dice(asked.seed, agreed, scores, labels))
+    return reports, 1.0, agreed.event()
 
 
 def _codes(columns: Columns, name: str, labels: tuple[str, ...]) -> Any:

@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bruit.accounts.account import beside
+from bruit.accounts.prices import Price, Unit, in_all
 from bruit.arrays import Array
 from bruit.digests import digest
 from bruit.errors import ConfigError
+from bruit.privacy.events import Event
 from bruit.randomness import Dice, Replay, Secure
 from bruit.statistics.local.gaussian_mean import GaussianMean
 from bruit.statistics.local.laplace_mean import LaplaceMean
 from bruit.statistics.local.protocol import MeanProtocol
-from bruit.statistics.spent_file import beside, in_all
 from bruit.tasks.data.columns import Columns, numbers, read_csv
 
 AGAINST = "everybody (local DP): the aggregator, and whoever sees the reports"
@@ -31,15 +33,25 @@ class Paid(NamedTuple):
     total: str
 
 
-def pay(
-    table: Path, limit: float | None, statistic: str, epsilon: float, delta: float, seed: int | None
-) -> Paid:
+def price(statistic: str, epsilon: float, delta: float, event: Event) -> Price:
+    """What one report of every row costs: a row is one user, who is against everybody."""
+    return Price(
+        about=statistic,
+        unit=Unit.of("record"),
+        events=((event, 1),),
+        epsilon=epsilon,
+        delta=delta,
+        against=AGAINST,
+    )
+
+
+def pay(table: Path, limit: float | None, asked: Price, seed: int | None) -> Paid:
     """Write a question down before anything about the rows leaves, or refuse it; a rehearsal is not
     written down."""
     record = beside(table, limit)
     if seed is None:
-        record.write(epsilon, statistic=statistic, delta=delta)
-        return Paid(str(record.path), in_all(record.lines()))
+        record.charge(asked)
+        return Paid(str(record.path), in_all(record.balance().events(asked.unit)))
     if limit is not None:
         raise ConfigError(
             "a rehearsal from a --seed hides nothing and is not written down; leave --limit out"

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from bruit.accounts.account import beside
 from bruit.peers.wire.identity import Identity
 from bruit.tasks.pairs import auc
 
@@ -80,9 +81,8 @@ def test_two_processes_find_one_auc(tables):
     assert 3.999 < found["exact_epsilon"] <= 4.0
     assert "semi-honest" in found["against"]
     for name in ("a", "b"):
-        assert [
-            line["epsilon"] for line in json.loads((folder / f"{name}.csv.spent.json").read_text())
-        ] == [found["exact_epsilon"]]
+        paid = beside(folder / f"{name}.csv").balance().charged
+        assert [one.price.epsilon for one in paid] == [found["exact_epsilon"]]
 
 
 def test_disagreement_is_told_on_both_sides_and_costs_nothing(tables):
@@ -93,7 +93,7 @@ def test_disagreement_is_told_on_both_sides_and_costs_nothing(tables):
         _, errors = process.communicate(timeout=DEADLINE)
         assert process.returncode == 2
         assert message in errors
-    assert not list(folder.glob("*.spent.json"))
+    assert not list(folder.glob("*.account.jsonl"))
 
 
 def test_a_limit_is_kept_and_the_partner_is_not_left_waiting(tables):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bruit.accounts.account import unrecorded
 from bruit.randomness import Replay
 from bruit.statistics.holders import NoisyBit, TablesQuestion, rows_of, trusted_pair
 from bruit.statistics.holders.holder import Holder
@@ -14,7 +15,6 @@ from bruit.statistics.holders.machine import converse
 from bruit.statistics.holders.noisy_bit import ordered
 from bruit.statistics.holders.pair_machines import Evaluator, Garbler, PairJob
 from bruit.statistics.local import TwoParty
-from bruit.statistics.spent_file import unrecorded
 from bruit.tasks.pairs import kendall
 
 pytestmark = pytest.mark.slow

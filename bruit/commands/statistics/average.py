@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from bruit.statistics.average.board.verify import Report
     from bruit.statistics.average.terms import MeanTerms
 
-AGAINST = "any one other peer that follows the protocol"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Among:
@@ -44,9 +42,9 @@ def mean_among_peers(
     printer: Printer,
 ) -> None:
     """Take part, verify one's own copy of the board, and say what everybody now knows."""
+    from bruit.accounts.account import beside
     from bruit.peers.wire.address_book import AddressBook
     from bruit.statistics.average.averaging import AveragingSeat, average, seat_of
-    from bruit.statistics.spent_file import beside
 
     if asked.identity is None or asked.board is None:
         raise ConfigError(
@@ -123,6 +121,8 @@ class PeersMean:
     record: Path
 
     def plain(self) -> dict[str, Any]:
+        from bruit.statistics.average.payment import AGAINST
+
         report, terms, names = self.report, self.terms, self.names
         value, reach = terms.mean(report), self._reach()
         return {
@@ -146,7 +146,9 @@ class PeersMean:
         return self.terms.half_width(len(self.names), self.report.online, self.confidence)
 
     def lines(self) -> Iterator[str]:
-        from bruit.statistics.spent_file import SpentFile, in_all
+        from bruit.accounts.account import Account
+        from bruit.accounts.prices import Unit, in_all
+        from bruit.statistics.average.payment import AGAINST
 
         report, terms, about = self.report, self.terms, self.plain()
         low, high = about["interval"]
@@ -164,7 +166,7 @@ class PeersMean:
             f"  {whose}: epsilon = {about['epsilon']:.4g}, delta = {terms.delta:g}, "
             f"{terms.level} level, against {AGAINST}"
         )
-        paid = in_all(SpentFile(self.record).lines())
+        paid = in_all(Account(self.record).balance().events(Unit.of(terms.level)))
         yield (f"  the rows of this table have paid {paid} in all, recorded in {self.record}")
         for found in report.findings:
             yield f"  note: {found.text}"

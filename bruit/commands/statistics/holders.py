@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from bruit.statistics.holders.channel import Channel
     from bruit.tasks.data.columns import Columns
 
-AGAINST = "the other holder and whoever it tells (semi-honest two-party computation)"
-
 
 @dataclass(frozen=True, kw_only=True)
 class HolderOptions:
@@ -47,6 +45,7 @@ def auc_of_two_tables(
     printer: Printer,
 ) -> None:
     """Ask the other holder about scores, labels and the positive one; print what both find."""
+    from bruit.accounts.account import beside
     from bruit.statistics.holders import (
         MOST_CLAIMED,
         Parties,
@@ -55,7 +54,6 @@ def auc_of_two_tables(
         ask,
         rows_of,
     )
-    from bruit.statistics.spent_file import beside
     from bruit.statistics.tables import column_of_numbers, labels_of
 
     score, label, positive = asked
@@ -72,8 +70,7 @@ def auc_of_two_tables(
     question = TablesQuestion("auc", epsilon, holders.rounds)
     rows = rows_of(question, scores, labels)
     parties = Parties(holders.identity, holders.partner)
-    kept = beside(holders.table, holders.limit)
-    record = Spending(kept.path, kept.limit)
+    account = beside(holders.table, holders.limit)
     with _channel(holders, parties, printer) as channel, printer.ticker("comparing") as ticker:
         found = ask(
             "evaluator" if holders.call is None else "garbler",
@@ -81,11 +78,11 @@ def auc_of_two_tables(
             rows,
             channel,
             confidence,
-            spend=record.spend,
+            spend=Spending(account).spend,
             tell=lambda done, total: ticker(done, total) if total else None,
             most_rows=most,
         )
-    printer.answer(TwoHolders(found, question.epsilon, holders.rounds, Path(record.path)))
+    printer.answer(TwoHolders(found, question.epsilon, holders.rounds, account.path))
 
 
 def _channel(holders: HolderOptions, parties: Parties, printer: Printer) -> Channel:
@@ -111,6 +108,8 @@ class TwoHolders:
     record: Path
 
     def plain(self) -> dict[str, Any]:
+        from bruit.statistics.holders.spending import AGAINST
+
         found = self.found
         return {
             "auc": found.value,
@@ -134,9 +133,12 @@ class TwoHolders:
         }
 
     def lines(self) -> Iterator[str]:
-        from bruit.statistics.spent_file import SpentFile, in_all
+        from bruit.accounts.account import Account
+        from bruit.accounts.prices import Unit, in_all
+        from bruit.statistics.holders.spending import AGAINST
 
         found, record = self.found, self.record
+        paid = in_all(Account(record).balance().events(Unit.of("record")))
         yield (
             f"AUC {found.value:.4f}, between {found.low:.4f} and {found.high:.4f} "
             f"({100 * found.confidence:g} % interval)"
@@ -149,5 +151,5 @@ class TwoHolders:
         yield (
             f"  each row: epsilon = {self.epsilon:g}, delta = 0, record level (labels public), "
             f"against {AGAINST}; recorded in "
-            f"{record}, {in_all(SpentFile(record).lines())} in all"
+            f"{record}, {paid} in all"
         )

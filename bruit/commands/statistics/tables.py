@@ -36,7 +36,7 @@ Positive = Annotated[
 Limit = Annotated[
     float | None,
     typer.Option(
-        help="What all questions about this table may cost a user; the record is TABLE.spent.json."
+        help="What all questions about this table may cost a row; the account is TABLE.account.jsonl."
     ),
 ]
 USUAL_DELTA = 1e-6

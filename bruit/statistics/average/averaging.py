@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bruit.accounts.account import Account
 from bruit.arrays import Array
 from bruit.errors import ConfigError, RemoteProtocolError
 from bruit.files import write_whole
@@ -40,7 +41,6 @@ from bruit.statistics.average.board.verify import Report, verify
 from bruit.statistics.average.payment import Payment
 from bruit.statistics.average.service import BoardLine, BoardService, packed, unpacked
 from bruit.statistics.average.terms import MeanTerms
-from bruit.statistics.spent_file import SpentFile
 
 JOINED = "runs.txt"  # in the folder of an identity: the runs it took part in
 PAUSE = 0.05  # seconds between two looks at the board
@@ -53,7 +53,7 @@ class AveragingSeat:
     lists stay open.
 
     record: where the price is written down before the masked value leaves, with the limit that may
-    refuse it; for a table that is `bruit.statistics.spent_file.beside`.
+    refuse it; for a table that is `bruit.accounts.account.beside`.
     """
 
     folder: Path
@@ -63,7 +63,7 @@ class AveragingSeat:
     board: Path
     patience: float = 60.0
     tell: Tell = lambda stage: None
-    record: SpentFile = field(kw_only=True)
+    record: Account = field(kw_only=True)
 
     def __post_init__(self) -> None:
         if self.board.exists():
@@ -91,7 +91,7 @@ def average(seat: AveragingSeat, terms: MeanTerms) -> Report:
     the board with.
     """
     wanted, payment = terms.agreement(seat.book), Payment(terms, seat.record)
-    seat.record.check(terms.epsilon, terms.delta)
+    seat.record.check(payment.least(wanted))
     working = _organize if seat.me == wanted.organizer else _join
     try:
         asyncio.run(working(seat, wanted, payment))

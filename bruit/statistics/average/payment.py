@@ -14,19 +14,26 @@ import math
 from collections.abc import Sequence
 from typing import final
 
+from bruit.accounts.account import Account
+from bruit.accounts.prices import Price
 from bruit.errors import PrivacyError
 from bruit.statistics.average.board.agreement import AverageAgreement
 from bruit.statistics.average.terms import MeanTerms
-from bruit.statistics.spent_file import SpentFile
+
+AGAINST = "any one other peer that follows the protocol"
 
 
 @final
 class Payment:
     """Of one table in one run; `paid` is what was written down so far."""
 
-    def __init__(self, terms: MeanTerms, record: SpentFile) -> None:
+    def __init__(self, terms: MeanTerms, record: Account) -> None:
         self._terms, self._record = terms, record
         self.paid = 0.0
+
+    def least(self, agreement: AverageAgreement) -> Price:
+        """What is paid if everybody stays."""
+        return self._price(agreement, self._terms.epsilon)
 
     def check(self, agreement: AverageAgreement, online: Sequence[int]) -> float:
         """The price, or a refusal: by the record's limit, or because nothing would be hidden. Asked
@@ -40,13 +47,15 @@ class Payment:
                 f"there, or"
                 " plan for --dropouts"
             )
-        self._record.check(price, self._terms.delta)
+        self._record.check(self._price(agreement, price))
         return price
 
     def pay(self, agreement: AverageAgreement, online: Sequence[int]) -> None:
         """Write the price down, or refuse."""
         price = self.check(agreement, online)
-        self._record.write(
-            price, statistic=agreement.title, delta=self._terms.delta, level=self._terms.level
-        )
+        self._record.charge(self._price(agreement, price))
         self.paid += price
+
+    def _price(self, agreement: AverageAgreement, epsilon: float) -> Price:
+        terms = self._terms
+        return Price.stated(agreement.title, epsilon, terms.delta, terms.level, AGAINST)

@@ -40,7 +40,7 @@ class Holder(HolderMachine):
     refuse.
 
     `bruit.statistics.holders.Spending` writes the question down;
-    `bruit.statistics.spent_file.unrecorded` is for data one may lose. `most_rows` is what the other
+    `bruit.accounts.account.unrecorded` is for data one may lose. `most_rows` is what the other
     party may claim to hold, rows times rounds: memory for them is taken on its word.
     """
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bruit.accounts.account import unrecorded
 from bruit.statistics.holders.channel import Channel, run
 from bruit.statistics.holders.holder import MOST_CLAIMED, Holder, Role, Spend
 from bruit.statistics.holders.machine import converse
 from bruit.statistics.holders.question import MOST_ROWS, HolderRows, TablesQuestion
 from bruit.statistics.local.estimates import Estimate
-from bruit.statistics.spent_file import unrecorded
 
 
 @dataclass(frozen=True, kw_only=True)

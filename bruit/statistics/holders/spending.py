@@ -5,15 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from bruit.accounts.account import Account
+from bruit.accounts.prices import Price
 from bruit.statistics.holders.question import TablesQuestion
-from bruit.statistics.spent_file import SpentFile
+
+AGAINST = "the other holder and whoever it tells (semi-honest two-party computation)"
 
 
 @final
 @dataclass(frozen=True)
-class Spending(SpentFile):
+class Spending:
     """`spend` is what a holder calls with the question it is about to answer."""
+
+    account: Account
 
     def spend(self, question: TablesQuestion) -> None:
         """Write one question down, or refuse it."""
-        self.write(question.exact_epsilon, statistic=question.statistic, rounds=question.rounds)
+        rounds = "" if question.rounds == 1 else f", {question.rounds} rounds"
+        about = f"{question.statistic} of two tables{rounds}"
+        price = Price.stated(about, question.exact_epsilon, 0.0, "record", AGAINST)
+        self.account.charge(price)

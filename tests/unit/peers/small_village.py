@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bruit.accounts.account import Account
 from bruit.errors import RemoteProtocolError
 from bruit.peers.wire.address_book import merge, public_entry
 from bruit.peers.wire.identity import Identity
@@ -14,7 +15,6 @@ from bruit.statistics.average.board.posts import Post
 from bruit.statistics.average.payment import Payment
 from bruit.statistics.average.service import BoardService, packed
 from bruit.statistics.average.terms import MeanTerms
-from bruit.statistics.spent_file import SpentFile
 
 TERMS = MeanTerms(column="x", low=0.0, high=1.0, epsilon=6.0)
 VALUE = np.array([0.5])
@@ -54,7 +54,7 @@ class Village:
             me=me,
             value=VALUE,
             board=self.folder / f"{name}.db",
-            record=SpentFile(self.folder / f"{name}.spent.json"),
+            record=Account(self.folder / f"{name}.account.jsonl"),
         )
         copy = _Copy(seat, self.agreement, Payment(self.terms, seat.record))
         copy.file._file.execute("pragma synchronous = off")

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from bruit.accounts.account import Account
+from bruit.accounts.prices import Price
 from bruit.commands.cli import app
 from bruit.files import open_to_others, private_folder, write_whole
 from bruit.peers.site.own_records import UNSCORED
 from bruit.peers.site.running import metrics_text
 from bruit.peers.site.site import participant, read_site
 from bruit.show.live.operator import operator_view
-from bruit.statistics.spent_file import SpentFile
 from tests.unit.peers.small_network import found_small, live_together
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are those of POSIX")
@@ -165,7 +166,9 @@ def test_keys_records_and_backups(tmp_path):
     )
     assert np.load(records)["values"].shape == (1, 2)
     assert call(app, ["peer", "backup", str(site), "--out", str(tmp_path / "b.zip")]).exit_code == 0
-    SpentFile(tmp_path / "rows.csv.spent.json").write(1.0)
-    assert {mode(tmp_path / name) for name in ("records.npz", "b.zip", "rows.csv.spent.json")} == {
-        0o600
-    }
+    Account(tmp_path / "rows.csv.account.jsonl").charge(
+        Price.stated("mean", 1.0, 0.0, "record", "everybody")
+    )
+    assert {
+        mode(tmp_path / name) for name in ("records.npz", "b.zip", "rows.csv.account.jsonl")
+    } == {0o600}

@@ -1,11 +1,11 @@
 """Questions to one table, asked from Python: the same law of paying and refusing as on the command
 line."""
 
-import json
 import random
 
 import pytest
 
+from bruit.accounts.account import beside
 from bruit.errors import ConfigError, PrivacyError
 from bruit.statistics.one_table import TableQuestion, auc_of_table, mean_of_table
 from bruit.statistics.pooling import estimated
@@ -22,8 +22,7 @@ def table(tmp_path):
 
 
 def paid(table):
-    record = table.with_name("users.csv.spent.json")
-    return [line["epsilon"] for line in json.loads(record.read_text())] if record.exists() else []
+    return [one.price.epsilon for one in beside(table).balance().charged]
 
 
 def asked(table, **more):

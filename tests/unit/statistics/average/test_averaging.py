@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 pytest.importorskip("coincurve", reason="the extra 'verify' is not installed")
 
+from bruit.accounts.account import Account
+from bruit.accounts.prices import Unit
 from bruit.commands.cli import app
 from bruit.commands.printing import Printer
 from bruit.commands.statistics.average import Among, mean_among_peers
@@ -24,14 +26,15 @@ from bruit.peers.engine import free_ports
 from bruit.peers.wire.address_book import merge, public_entry
 from bruit.peers.wire.identity import TLS_NAME, Identity, signing_key
 from bruit.peers.wire.pinned import pinned_context
+from bruit.privacy.events import BoundedEvent
+from bruit.privacy.ledger import Budget
 from bruit.statistics.average.averaging import AveragingSeat, average, seat_of
 from bruit.statistics.average.board import BoardFile, agree, verified_run, verify
 from bruit.statistics.average.board.prover import Prover
 from bruit.statistics.average.board.verified_run import drive, signing_keys
 from bruit.statistics.average.payment import Payment
 from bruit.statistics.average.terms import MeanTerms
-from bruit.statistics.spent_file import SpentFile
-from bruit.statistics.tables import pay
+from bruit.statistics.tables import pay, price
 
 pytestmark = pytest.mark.slow
 
@@ -56,11 +59,13 @@ def rows(me):
 
 
 def spent(tmp_path, name):
-    return SpentFile(tmp_path / f"{name}.csv.spent.json")
+    return Account(tmp_path / f"{name}.csv.account.jsonl")
 
 
 def all_paid(tmp_path):
-    return [[line["epsilon"] for line in spent(tmp_path, name).lines()] for name in NAMES]
+    return [
+        [one.price.epsilon for one in spent(tmp_path, name).balance().charged] for name in NAMES
+    ]
 
 
 def seats(village, tmp_path, patience=10.0):
@@ -311,7 +316,7 @@ def test_whoever_calls_from_python_pays_and_is_refused_as_on_the_command_line(vi
             board=tmp_path / "x.db",
         )
     limited = replace(
-        chairs[2], record=SpentFile(spent(tmp_path, "cyd").path, limit=TERMS.epsilon - 0.1)
+        chairs[2], record=Account(spent(tmp_path, "cyd").path, limit=Budget(TERMS.epsilon - 0.1))
     )
     found = together([*chairs[:2], limited])
     assert isinstance(found[2], PrivacyError)
@@ -324,17 +329,17 @@ def test_the_price_among_those_who_are_left_is_known_before_anybody_agrees(villa
     pays."""
     keys, _ = signing_keys(3)
     agreement = agree(keys, complete(3), 0.0, 40.0, levels=80, noise_bits=TERMS.coins(3), moved=2)
-    payment = Payment(TERMS, SpentFile(tmp_path / "spent.json", limit=TERMS.epsilon))
+    payment = Payment(TERMS, Account(tmp_path / "spent.jsonl", limit=Budget(TERMS.epsilon)))
     assert payment.check(agreement, (0, 1, 2)) == TERMS.epsilon
     with pytest.raises(PrivacyError, match="more would be above the limit"):
         payment.check(agreement, (0, 1))
     few = replace(agreement, noise_bits=6)
     with pytest.raises(PrivacyError, match="2 of 3 peers are left, and their coins hide nothing"):
-        Payment(TERMS, SpentFile(tmp_path / "spent.json")).check(few, (0, 1))
-    assert SpentFile(tmp_path / "spent.json").lines() == []
+        Payment(TERMS, Account(tmp_path / "spent.jsonl")).check(few, (0, 1))
+    assert not Account(tmp_path / "spent.jsonl").exists()
     payment.pay(agreement, (0, 1, 2))
     assert payment.paid == TERMS.epsilon
-    assert [line["level"] for line in SpentFile(tmp_path / "spent.json").lines()] == ["record"]
+    assert Account(tmp_path / "spent.jsonl").balance().units() == [Unit("record", "replace")]
 
 
 @pytest.mark.slow
@@ -364,7 +369,7 @@ def test_a_table_keeps_one_account_whether_it_is_asked_alone_or_with_others(vill
     home, texts = village
     (tmp_path / "book.toml").write_text(merge(texts).text())
     table = tmp_path / "ada.csv"
-    pay(table, None, "mean of x", 1.5, 0.0, None)
+    pay(table, None, price("mean of x", 1.5, 0.0, BoundedEvent(1.5)), None)
     asked = Among(
         table=table,
         peers=tmp_path / "book.toml",
@@ -373,7 +378,9 @@ def test_a_table_keeps_one_account_whether_it_is_asked_alone_or_with_others(vill
         rows="30,20,40",
         limit=TERMS.epsilon + 1,
     )
-    with pytest.raises(PrivacyError, match=r"have paid epsilon = 1.5 so far .*ada.csv.spent.json"):
+    with pytest.raises(
+        PrivacyError, match=r"have paid epsilon = 1.5 so far .*ada.csv.account.jsonl"
+    ):
         mean_among_peers(rows(0), TERMS, asked, 0.95, Printer(json=True))
     assert not asked.board.exists()  # before anybody was called
 

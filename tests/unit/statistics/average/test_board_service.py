@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("coincurve", reason="the extra 'verify' is not installed")
 
+from bruit.accounts.account import Account
 from bruit.errors import RemoteProtocolError
 from bruit.graphs import complete
 from bruit.peers.wire.address_book import merge, public_entry
@@ -23,7 +24,6 @@ from bruit.statistics.average.board.verified_run import signing_keys
 from bruit.statistics.average.payment import Payment
 from bruit.statistics.average.service import BoardService, answer_bytes, packed
 from bruit.statistics.average.terms import MeanTerms
-from bruit.statistics.spent_file import SpentFile
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def pair(tmp_path):
         me=0,
         value=np.array([0.5]),
         board=tmp_path / "a.db",
-        record=SpentFile(tmp_path / "spent.json"),
+        record=Account(tmp_path / "spent.jsonl"),
     )
     copy = _Copy(
         seat, agreement, Payment(MeanTerms(column="x", low=0.0, high=1.0, epsilon=9.0), seat.record)

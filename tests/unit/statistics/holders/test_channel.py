@@ -9,13 +9,13 @@ import time
 import numpy as np
 import pytest
 
+from bruit.accounts.account import unrecorded
 from bruit.errors import ConfigError, RemoteProtocolError
 from bruit.peers.wire.address_book import public_entry
 from bruit.peers.wire.framed import AT_DOOR_EACH, LARGEST
 from bruit.peers.wire.identity import Identity
 from bruit.statistics.holders import Parties, TablesQuestion, ask, channel, connect, listen, rows_of
 from bruit.statistics.holders.channel import host_and_port
-from bruit.statistics.spent_file import unrecorded
 
 
 @pytest.fixture(scope="module")

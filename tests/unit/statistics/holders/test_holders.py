@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from bruit.accounts.account import Account, unrecorded
 from bruit.errors import ConfigError, LocalProtocolError, PrivacyError, RemoteProtocolError
+from bruit.privacy.ledger import Budget
 from bruit.statistics.holders import Spending, TablesQuestion, rehearse, rows_of, trusted_pair
 from bruit.statistics.holders.circuits import evaluate
 from bruit.statistics.holders.holder import Holder
 from bruit.statistics.holders.machine import KINDS, converse, pack
 from bruit.statistics.holders.noisy_bit import COMPARISONS, NoisyBit, ordered
 from bruit.statistics.holders.pair_machines import Evaluator, Garbler, PairJob, bytes_per_pair
-from bruit.statistics.spent_file import unrecorded
 from bruit.tasks.pairs import auc, kendall_tau
 
 SESSION = b"s" * 32
@@ -389,7 +390,8 @@ def test_rows_are_checked():
 
 
 def test_spending_is_written_before_anything_leaves_and_limits_hold(tmp_path):
-    record = Spending(tmp_path / "spent.json", limit=5.0)
+    account = Account(tmp_path / "account.jsonl", limit=Budget(5.0))
+    record = Spending(account)
     question = TablesQuestion("auc", 2.0)
     rows = rows_of(question, np.arange(40.0), np.arange(40) % 2)
     for _ in range(2):
@@ -397,14 +399,15 @@ def test_spending_is_written_before_anything_leaves_and_limits_hold(tmp_path):
         evaluator = Holder("evaluator", question, rows, record.spend)
         evaluator.start()
         evaluator.receive(garbler.start()[0])  # and then the line breaks: it counts
-    assert [line["epsilon"] for line in record.lines()] == [question.exact_epsilon] * 2
+    paid = [one.price.epsilon for one in account.balance().charged]
+    assert paid == [question.exact_epsilon] * 2
     evaluator = Holder("evaluator", question, rows, record.spend)
     evaluator.start()
     with pytest.raises(PrivacyError, match=r"paid epsilon = 4 so far.*above the limit 5"):
         evaluator.receive(Holder("garbler", question, rows, unrecorded).start()[0])
-    record.path.write_text('[{"epsilon": -1}]')
+    account.path.write_text('[{"epsilon": -1}]')
     with pytest.raises(ConfigError, match="put back the file"):
-        record.lines()
+        account.balance()
 
 
 def test_the_end_is_the_end():

@@ -48,4 +48,4 @@ def test_refusals(folder, monkeypatch, words, message):
     assert isinstance(done.exception, BruitError), done.output
     with pytest.raises(BruitError, match=message):
         raise done.exception
-    assert not list(folder.glob("*.spent.json"))
+    assert not list(folder.glob("*.account.jsonl"))

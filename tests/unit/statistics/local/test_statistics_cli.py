@@ -7,11 +7,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from bruit.accounts.account import beside
 from bruit.commands.statistics.ldp import ldp_app
 from bruit.commands.statistics.one_table import auc, mean
 from bruit.errors import BruitError, ConfigError, PrivacyError
 from bruit.statistics.local import load_reports
-from bruit.statistics.spent_file import SpentFile
 
 app = typer.Typer()
 app.command()(auc)
@@ -339,7 +339,8 @@ def test_what_a_table_paid_is_written_beside_it_and_limited(words, table, tmp_pa
     assert "paid epsilon = 2 in all" in call(*said[0])
     out.unlink(missing_ok=True)
     assert (
-        json.loads(call(*said[1], "--limit", 4, "--json"))["recorded"] == str(copy) + ".spent.json"
+        json.loads(call(*said[1], "--limit", 4, "--json"))["recorded"]
+        == str(copy) + ".account.jsonl"
     )
     out.unlink(missing_ok=True)
     with pytest.raises(
@@ -347,9 +348,9 @@ def test_what_a_table_paid_is_written_beside_it_and_limited(words, table, tmp_pa
     ):
         call(*said[2], "--limit", 5)
     assert not out.exists()
-    assert [line["epsilon"] for line in SpentFile(f"{copy}.spent.json").lines()] == [2, 2]
+    assert [one.price.epsilon for one in beside(copy).balance().charged] == [2, 2]
     call(*said[0], "--seed", 1)
-    assert len(SpentFile(f"{copy}.spent.json").lines()) == 2
+    assert len(beside(copy).balance().charged) == 2
     out.unlink(missing_ok=True)
     with pytest.raises(ConfigError, match="not written down; leave --limit out"):
         call(*said[0], "--seed", 1, "--limit", 9)

@@ -1,0 +1,150 @@
+"""Group privacy: what a promise about one record says of a person with k of them.
+
+    mu-GDP for one record is k mu-GDP for k         (walk the k records one at a time: shifts add up)
+    (eps, delta) for one is (k eps, delta (1 + e^eps + ... + e^((k-1) eps))) for k
+
+The second follows from k steps of P(S) <= e^eps P'(S) + delta, and is used at the eps of the profile
+that gives least. Known events are scaled one by one (k times the sensitivity); a sum over a secret
+sample is taken by the better of the second law and of the same sum over everybody, scaled. Hypotheses:
+the k records differ in k steps of the adjacency at hand; replacing a person with k records by one with
+other k records is k replacements, removing one is k removals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bruit.errors import PrivacyError
+from bruit.privacy.events import (
+    BoundedEvent,
+    DiscreteGaussianEvent,
+    Event,
+    Exact,
+    GaussianEvent,
+    LaplaceEvent,
+    Mask,
+    SampledGaussianEvent,
+)
+from bruit.privacy.profile import (
+    EventsProfile,
+    GaussianProfile,
+    MixtureProfile,
+    Profile,
+    Rounded,
+    least_epsilon,
+)
+from bruit.privacy.toolbox.gaussian import epsilon_of
+
+
+def check_group(k: int) -> None:
+    """Refuse what is no number of records."""
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise PrivacyError(f"a person has 1 record or more, found {k!r}")
+
+
+def group_epsilon(profile: Profile, k: int, delta: float) -> float:
+    """The epsilon at delta for a person with k records.
+
+    >>> round(group_epsilon(GaussianProfile(0.2), 3, 1e-6) - GaussianProfile(0.6).epsilon(1e-6), 9)
+    0.0
+    """
+    check_group(k)
+    if k == 1:
+        return profile.epsilon(delta)
+    found = _by_steps(profile, k, delta)
+    scaled = scaled_profile(profile, k)
+    return found if scaled is None else min(found, scaled.epsilon(delta))
+
+
+def scaled_profile(profile: Profile, k: int) -> Profile | None:
+    """The profile with k times the sensitivity, where it is known how."""
+    if isinstance(profile, GaussianProfile):
+        return GaussianProfile(k * profile.mu)
+    if isinstance(profile, EventsProfile):
+        return EventsProfile(tuple(scaled_events(profile.events, k)))
+    if isinstance(profile, Rounded):
+        inner = scaled_profile(profile.inner, k)
+        return None if inner is None else Rounded(inner, profile.rounding * k * k)
+    return profile.scaled(1 / k) if isinstance(profile, MixtureProfile) else None
+
+
+def scaled_events(events: Iterable[tuple[Event, int]], k: int) -> list[tuple[Event, int]]:
+    """The same releases for k records at once."""
+    return [
+        (_scaled(event, k), count * times)
+        for whole, times in events
+        for event, count in whole.parts()
+    ]
+
+
+def _scaled(event: Event, k: int) -> Event:
+    if isinstance(event, Exact | Mask):
+        return event
+    if isinstance(event, GaussianEvent):
+        return GaussianEvent(event.noise_multiplier / k, event.rounding * k * k)
+    if isinstance(event, SampledGaussianEvent):  # as if every record joined
+        half = 2 if event.adjacency == "replace" else 1
+        return GaussianEvent(event.noise_multiplier / (half * k), event.rounding * k * k)
+    if isinstance(event, LaplaceEvent):
+        return LaplaceEvent(event.noise_multiplier / k)
+    if isinstance(event, DiscreteGaussianEvent):
+        return DiscreteGaussianEvent(event.noise_multiplier / k)
+    if isinstance(event, BoundedEvent):
+        return BoundedEvent(k * event.epsilon, min(1.0, event.delta * _steps(event.epsilon, k)))
+    raise PrivacyError(f"nobody knows what {event!r} costs k records")
+
+
+def _steps(epsilon: float, k: int) -> float:
+    """1 + e^eps + ... + e^((k-1) eps)."""
+    if (k - 1) * epsilon > 700:
+        return math.inf
+    return math.fsum(math.exp(i * epsilon) for i in range(k))
+
+
+def _by_steps(profile: Profile, k: int, delta: float) -> float:
+    """k times the least eps whose delta, stepped k times, is small enough; what was checked is
+    returned."""
+    if delta == 0:
+        return k * profile.pure()
+
+    def stepped(epsilon: float) -> float:
+        single = profile.delta(epsilon)
+        return 0.0 if single == 0 else single * _steps(epsilon, k)
+
+    return k * least_epsilon(stepped, delta)
+
+
+def mu_of(profile: Profile) -> float | None:
+    """mu of a profile that is exactly a Gaussian one (or one of Gaussian releases); None else."""
+    if isinstance(profile, GaussianProfile):
+        return profile.mu
+    if isinstance(profile, Rounded):
+        return mu_of(profile.inner)
+    if isinstance(profile, EventsProfile):
+        parts = [(event, n * m) for whole, n in profile.events for event, m in whole.parts()]
+        parts = [part for part in parts if not isinstance(part[0], Mask)]
+        if all(isinstance(event, GaussianEvent) and event.noise_multiplier for event, _ in parts):
+            return math.sqrt(
+                sum(
+                    n / event.noise_multiplier**2
+                    for event, n in parts
+                    if isinstance(event, GaussianEvent)
+                )
+            )
+    return None
+
+
+def mu_like(epsilon: float, delta: float) -> float:
+    """mu of the Gaussian whose epsilon at delta is this one: a measure, no guarantee of its own."""
+    if epsilon == math.inf or epsilon <= 0 or delta <= 0:
+        return math.inf if epsilon > 0 else 0.0
+    low, high = 0.0, 1.0
+    while epsilon_of(high, delta) < epsilon:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if epsilon_of(middle, delta) < epsilon else (low, middle)
+    return high
