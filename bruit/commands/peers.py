@@ -301,6 +301,46 @@ def network_join(
     Printer(json=as_json).answer(Reply(about, lines))
 
 
+@network_app.command("doctor")
+def network_doctor(
+    site: Annotated[Path, typer.Argument(help="The participant's site.toml.")],
+    wait: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds to try again and to answer others, until all is well."),
+    ] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """Try every line of this peer before a run, and name what fails: DNS, port, relay, certificate,
+    version, clock, book, experiment.
+
+    Others answer while their peer runs or waits, or their doctor does; so let everybody run it with
+    --wait at the same time. Exit code 0: all is well; 1: something fails; 2: this site itself is
+    wrong.
+
+    Example: bruit network doctor site/site.toml --wait 300
+    """
+    from dataclasses import asdict
+
+    from bruit.peers.site.doctor import examine
+    from bruit.peers.site.site import read_site
+
+    found = examine(read_site(site), wait)
+    lines = [
+        f"{check.neighbor} at {check.place}: "
+        + (f"well ({', '.join(check.good)})" if check.ok else f"{check.failed} FAILS: {check.why}")
+        for check in found.checks
+    ]
+    lines += [f"note: {note}" for note in found.notes]
+    about = {
+        "ok": found.ok,
+        "pairs": [{**asdict(check), "ok": check.ok} for check in found.checks],
+        "asked_by": found.asked_by,
+        "notes": found.notes,
+    }
+    Printer(json=as_json).answer(Reply(about, lines))
+    raise typer.Exit(0 if found.ok else 1)
+
+
 @network_app.command("nursery", hidden=True)
 def network_nursery() -> None:
     """Fork the processes of a demonstration; the orders come from standard input.

@@ -20,7 +20,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,6 +89,7 @@ class Host:
     settings: Settings = field(default_factory=Settings)
     masks: AgreedMasks | None = None  # where every start has a key of its own
     ways: Ways | None = None  # through relays, if somebody is reached there
+    checkup: Callable[[], bytes] | None = None  # what a participant is told that asks
     refused: Counter[str] = field(default_factory=Counter)
     meetings: list[tuple[float, int, int, dict[int, int]]] = field(default_factory=list)
     absences: Absences = field(default_factory=Absences)
@@ -145,6 +146,7 @@ class Host:
             scale=self.scale,
             due=self._check,
             elsewhere=self._be_reached if self.ways is not None and self.ways.relayed else None,
+            checkup=self.checkup,
         )
         self.gathering = Gathering(
             lines=self.lines,

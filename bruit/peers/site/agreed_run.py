@@ -190,19 +190,48 @@ def _agreed_budget(words: _AgreedText, width: int) -> Budget | None:
     return budget
 
 
+class AgreedWords(NamedTuple):
+    """What is public of an agreed run, before anybody's records are read."""
+
+    file: ExperimentFile
+    graph: Graph | GraphSequence
+    steps: int
+    text: str
+
+    @property
+    def whole(self) -> str:
+        """The experiment, and what it does not tell of files it names: a graph, columns."""
+        kind = self.file.graph.strip().partition(":")[0]
+        told = self.text
+        if kind in ("file", "ego") and isinstance(self.graph, Graph):
+            told += f"\ngraph {self.graph.fingerprint()}\n"
+        if self.file.task.columns_file is not None:
+            told += f"\ncolumns {columns_digest(self.file.task.columns_file)}\n"
+        return told
+
+    @property
+    def digest(self) -> str:
+        """Alike for all who agreed on the same, however their mail programs end lines."""
+        return hashlib.sha256(self.whole.replace("\r\n", "\n").encode()).hexdigest()
+
+
+def agreed_words(text: str, folder: Path, where: str) -> AgreedWords:
+    """The public part of an experiment whose files lie in the folder; no record is read."""
+    here = located(text, folder)
+    file = parse(here, where)
+    agreed = _protocol(_AgreedText(here, where, _edges(file)))
+    return AgreedWords(file, agreed.graph, agreed.steps, text)
+
+
+def words_of(agreed: AgreedRun[Any]) -> AgreedWords:
+    return AgreedWords(agreed.file, agreed.graph, agreed.steps, agreed.text)
+
+
 def agreed_id(book: AddressBook, agreed: AgreedRun[Any]) -> str:
     """The name of the run, alike for all who agreed on it: people, experiment, and a graph and
     columns that lie in files, whose content the experiment does not tell. Peers with different edge
     lists or columns files refuse each other."""
-    kind, graph = agreed.file.graph.strip().partition(":")[0], agreed.graph
-    told = (
-        f"\ngraph {graph.fingerprint()}\n"
-        if kind in ("file", "ego") and isinstance(graph, Graph)
-        else ""
-    )
-    if agreed.file.task.columns_file is not None:
-        told += f"\ncolumns {columns_digest(agreed.file.task.columns_file)}\n"
-    return run_id(book, agreed.text + told)
+    return run_id(book, words_of(agreed).whole)
 
 
 def timed(algorithm: Algorithm[Any]) -> Algorithm[Any]:

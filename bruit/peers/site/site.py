@@ -16,6 +16,7 @@ import hashlib
 import json
 import logging
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,9 +36,10 @@ from bruit.peers.host import Host
 from bruit.peers.journal.journal import Journal
 from bruit.peers.relay.way import Ways
 from bruit.peers.settings import Settings, first_neighbors
-from bruit.peers.site.agreed_run import AgreedRun, agreed_id, agreed_run
+from bruit.peers.site.agreed_run import AgreedRun, agreed_id, agreed_run, words_of
 from bruit.peers.site.own_records import OwnTask, read_share
-from bruit.peers.wire.address_book import AddressBook
+from bruit.peers.wire.address_book import AddressBook, people_digest
+from bruit.peers.wire.checkup import Checkup
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.seals import BookSeals
 from bruit.privacy.ledger import Budget, Ledger
@@ -141,7 +143,7 @@ def read_site(path: str | Path) -> Site:
             f"there is no site file {file}; `bruit network init` writes one for every participant"
         )
     try:
-        content = tomllib.loads(_text(file))
+        content = tomllib.loads(site_text(file))
         return Site(SiteFile.model_validate(content), file.parent)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from None
@@ -152,7 +154,7 @@ def read_site(path: str | Path) -> Site:
         ) from None
 
 
-def _text(path: Path) -> str:
+def site_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except OSError as error:
@@ -209,7 +211,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     agreed, records = _agreed_with_records(site, book)  # before a key is used
     privacy = _own_noise(site, agreed)
     budget = _budget(site, agreed)
-    identity = _own_identity(site, book)
+    identity = own_identity(site, book)
     wait_for = _wanted(site, agreed.graph, agreed.steps, agreed.algorithm.schedule)
     _keep_private(site)
     run = agreed_id(book, agreed)
@@ -238,7 +240,8 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         ledger=ledger,
         masks=masks,
         settings=_settings(site, agreed, wait_for, horizon),
-        ways=_ways(site, book),
+        ways=ways_of(site, book),
+        checkup=_checkup(book, agreed),
     )
     return Participant(
         host=host,
@@ -252,11 +255,16 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     )
 
 
-def _ways(site: Site, book: AddressBook) -> Ways | None:
+def ways_of(site: Site, book: AddressBook) -> Ways | None:
     """This peer's lines to relays; None where nobody is reached at one."""
     if not any(entry.relay for entry in book.entries):
         return None
     return Ways(folder=site.folder / site.file.identity, book=book, me=site.file.peer)
+
+
+def _checkup(book: AddressBook, agreed: AgreedRun[OwnTask]) -> Callable[[], bytes]:
+    people, experiment = people_digest(book), words_of(agreed).digest
+    return lambda: Checkup.now(people, experiment).to_bytes()
 
 
 def _agreed_with_records(site: Site, book: AddressBook) -> tuple[AgreedRun[OwnTask], str]:
@@ -280,7 +288,7 @@ def _agreed_with_records(site: Site, book: AddressBook) -> tuple[AgreedRun[OwnTa
         )
         return share
 
-    agreed = agreed_run(_text(place), place.parent, str(site.file.experiment), own)
+    agreed = agreed_run(site_text(place), place.parent, str(site.file.experiment), own)
     return agreed, digest
 
 
@@ -310,7 +318,7 @@ def _own_noise(site: Site, agreed: AgreedRun[OwnTask]) -> Mechanism | None:
     return privacy.raised(me, own.sigma)
 
 
-def _own_identity(site: Site, book: AddressBook) -> Identity:
+def own_identity(site: Site, book: AddressBook) -> Identity:
     """This peer's key; refused where the address book lists another certificate."""
     identity = Identity.load(site.folder / site.file.identity)
     if book.entry(site.file.peer).fingerprint != identity.fingerprint():

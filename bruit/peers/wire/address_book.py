@@ -249,10 +249,19 @@ def run_id(book: AddressBook, experiment: str) -> str:
     the experiment. Addresses are left out, since a peer may be reached differently from different
     places, and so is the kind of line ending, which mail programs change.
     """
-    lines = "".join(f"{entry.peer} {entry.fingerprint}\n" for entry in book.entries)
-    digest = hashlib.sha256(f"bruit run\n{len(book.entries)}\n{lines}".encode())
+    digest = hashlib.sha256(f"bruit run\n{_people(book)}".encode())
     digest.update(experiment.replace("\r\n", "\n").encode())
     return digest.hexdigest()
+
+
+def people_digest(book: AddressBook) -> str:
+    """Alike for all whose books list the same certificates on the same seats."""
+    return hashlib.sha256(f"bruit people\n{_people(book)}".encode()).hexdigest()
+
+
+def _people(book: AddressBook) -> str:
+    lines = "".join(f"{entry.peer} {entry.fingerprint}\n" for entry in book.entries)
+    return f"{len(book.entries)}\n{lines}"
 
 
 def _tables(text: str, where: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

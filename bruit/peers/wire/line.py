@@ -22,6 +22,7 @@ from bruit.peers.wire.codec import METHOD, SERVICE, Conversation, Frame, Limits,
 from bruit.peers.wire.identity import TLS_NAME, Identity
 from bruit.peers.wire.said_once import SaidOnce
 from bruit.peers.wire.stamps import Scale
+from bruit.peers.wire.versions import SPOKEN
 
 log = logging.getLogger("bruit.peers")
 PATH = f"/{SERVICE}/{METHOD}"
@@ -139,7 +140,14 @@ class Line:
         heard = self.journal.last_sequence(self.entry.peer)
         echo = self.journal.last_stamp(self.entry.peer)
         return encode(
-            Frame(conversation=self.mine, sequence=0, kind=kind, acknowledged=heard, echo=echo),
+            Frame(
+                conversation=self.mine,
+                sequence=0,
+                kind=kind,
+                number=SPOKEN.number if kind == "hello" else 0,
+                acknowledged=heard,
+                echo=echo,
+            ),
             self.limits,
         )
 

@@ -22,21 +22,22 @@ import grpc
 from bruit.errors import BrokenStateError, BruitError, RemoteProtocolError
 from bruit.peers.journal.journal import Journal
 from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.checkup import CHECK, check_handler
 from bruit.peers.wire.codec import (
     CONTROL,
     METHOD,
-    SERVICE,
     Conversation,
     Frame,
     Limits,
     decode,
     encode,
 )
-from bruit.peers.wire.identity import Identity, fingerprint
-from bruit.peers.wire.line import options
+from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.said_once import SaidOnce
+from bruit.peers.wire.serving import ServerDoor, Serving, caller_of, serve
 from bruit.peers.wire.stamps import Scale
-from bruit.peers.wire.threshold import PATIENCE, Threshold
+from bruit.peers.wire.threshold import Threshold
+from bruit.peers.wire.versions import SPOKEN, Versions
 from bruit.peers.wire.waiting import EACH, Waiting
 
 log = logging.getLogger("bruit.peers")
@@ -51,24 +52,6 @@ ABORTED, INVALID = grpc.StatusCode.ABORTED, grpc.StatusCode.INVALID_ARGUMENT
 RECEIPTS = (
     1.0  # seconds until a receipt goes out on its own; messages the other way carry receipts too
 )
-
-
-@dataclass(frozen=True)
-class Serving:
-    """A server and the threshold before it."""
-
-    server: grpc.aio.Server
-    threshold: Threshold
-    end_lines: Callable[[], bool]  # whether all of them have ended
-
-    async def stop(self, grace: float | None) -> None:
-        """End the lines by our own word: gRPC would cancel them, and log that as an error of
-        ours."""
-        deadline = time.monotonic() + (grace or 0.0)
-        while not self.end_lines() and time.monotonic() < deadline:
-            await asyncio.sleep(0.005)
-        await self.server.stop(grace)
-        await self.threshold.close()
 
 
 @dataclass(kw_only=True)
@@ -91,6 +74,7 @@ class Listener:
     carried: Callable[[int], int]
     scale: Scale
     elsewhere: Callable[[Threshold], None] | None = None  # opens no port: callers are brought
+    checkup: Callable[[], bytes] | None = None  # what is told to who asks before a run
     due: Callable[[int, Frame], None] = lambda sender, frame: (
         None
     )  # refuses what is not of the agreed kinds and sizes
@@ -139,33 +123,19 @@ class Listener:
 
     async def serve(self) -> Serving:
         """Begin to listen; RuntimeError when the port cannot be had."""
-        callers = list(self.callers)
-        threshold = self._threshold = Threshold(len(callers), self._turned_away)
-        server = grpc.aio.server(
-            options=[
-                *options(self.limits),
-                ("grpc.max_concurrent_streams", 4),
-                ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE)),
-            ]
-        )
         handlers: dict[str, Any] = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-        credentials = grpc.ssl_server_credentials(
-            [(self.identity.key, self.identity.certificate.encode())],
-            self.book.certificates(callers),
-            require_client_auth=True,
+        if self.checkup is not None:
+            handlers[CHECK] = check_handler(self.checkup, self._caller)
+        door = ServerDoor(
+            identity=self.identity,
+            book=self.book,
+            me=self.me,
+            callers=list(self.callers),
+            limits=self.limits,
+            elsewhere=self.elsewhere,
         )
-        server.add_secure_port(f"unix:{threshold.private}", credentials)
-        await server.start()
-        serving = Serving(server, threshold, self._end_lines)
-        try:
-            if self.elsewhere is not None:
-                self.elsewhere(threshold)
-            else:
-                await threshold.open(self.book.entry(self.me))
-        except BaseException:
-            await serving.stop(None)
-            raise
+        serving = await serve(door, handlers, self._turned_away, self._end_lines)
+        self._threshold = serving.threshold
         return serving
 
     def _end_lines(self) -> bool:
@@ -186,18 +156,7 @@ class Listener:
         )
 
     def _caller(self, context: Any) -> Entry:
-        """Who speaks, by the pinned certificate; anything but TLS 1.3 is refused."""
-        facts = context.auth_context()
-        version = facts.get("ssl_tls_version", [b"an unknown version of TLS"])[0]
-        if version != b"TLSv1.3":
-            raise RemoteProtocolError(
-                f"a caller speaks {version.decode(errors='replace')}; here it is TLS 1.3 only"
-            )
-        shown = facts.get("x509_pem_cert", [b""])[0].decode(errors="replace")
-        entry = self.book.by_fingerprint(fingerprint(shown)) if shown else None
-        if entry is None:
-            raise RemoteProtocolError("a caller whose certificate is not in the address book")
-        return entry
+        return caller_of(self.book, context)
 
     async def _talk(self, requests: Any, context: Any) -> None:
         """One neighbor's stream: check, queue, and send receipts for what is in the journal."""
@@ -306,6 +265,8 @@ class Listener:
             if self._hurry:
                 self.news(sender)
         if frame.kind in CONTROL:
+            if frame.kind == "hello":
+                SPOKEN.check(Versions.of(frame.number), f"peer {sender}")
             if frame.kind == "bye":
                 self.left.add(sender)
             self.news(sender)

@@ -13,6 +13,7 @@ from bruit.peers.relay import relay as relays
 from bruit.peers.relay.allowance import Allowance
 from bruit.peers.relay.preamble import Ask, asked, said
 from bruit.peers.relay.way import RelayUnreachable, ask_relay
+from bruit.peers.site.site import participant, read_site
 from bruit.peers.wire.address_book import AddressBook, merge, public_entry
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.pinned import pinned_context
@@ -423,3 +424,92 @@ def test_relays_are_merged_and_must_be_listed(tmp_path):
         merge([public_entry(ada, "x.org", 1), public_relay(relay, "::1", 443)]).relays[0].address
         == "[::1]:443"
     )
+
+
+# relays that lie
+
+
+def test_a_relay_that_brings_another_peer_is_found_out(tmp_path, monkeypatch):
+    """Whoever is called, it connects peer 2: TLS inside shows another certificate than the
+    book's."""
+    sites, folder = relayed_network(tmp_path, [0, 1, 2], lines="start_timeout = 1.5\n", timeout=0.5)
+    real = relays.Relay._call
+
+    async def crossed(self, who, whom, member, ends):
+        third = self.books[0].entry(2).fingerprint
+        await real(self, who, whom if who == third else third, member, ends)
+
+    monkeypatch.setattr(relays.Relay, "_call", crossed)
+    _, reports, _ = live_through_relay(sites, folder)
+    assert [report["step"] for report in reports] == [0, 0, 0]
+    assert [report["epsilon"] for report in reports] == [0.0, 0.0, 0.0]
+
+
+class Liar:
+    """A relay that says what a test makes it say, to whoever comes with a certificate."""
+
+    def __init__(self, relay, answer):
+        self.relay, self.lines = relay, 0
+        self._answer = answer
+        relay._greet = self._greet
+
+    async def _greet(self, ends):
+        self.lines += 1
+        line = await ends[0].readline()
+        await self._answer(asked(line), ends)
+
+
+def live_with_liar(tmp_path, answer, until):
+    """One peer whose relay lies, until a test has seen enough."""
+    sites, folder = relayed_network(tmp_path, [0, 1, 2])
+    relay, entry = relay_of(sites, folder)
+    liar = Liar(relay, answer)
+    one = participant(read_site(sites[0]))
+
+    async def live():
+        relay.open(entry.host, entry.port)
+        life = asyncio.create_task(one.host.run())
+        while not until(liar, one):
+            await asyncio.sleep(0.01)
+        one.host.stop()
+        await life
+        await relay.close()
+
+    try:
+        asyncio.run(live())
+    finally:
+        one.host.journal.close()
+    return one, liar
+
+
+def test_a_relay_that_talks_nonsense_is_left_and_tried_again(tmp_path):
+    words = [b"\xff\xfe\n", b"x" * 10_000, b"ok\nno way\n", b"ok\ncall me\n", b"", b"ok\nok\n"]
+
+    async def answer(ask, ends):
+        ends[1].write(words[liar_turn() % len(words)])
+        ends[1].close()
+
+    turns = iter(range(10**6))
+
+    def liar_turn():
+        return next(turns)
+
+    one, _ = live_with_liar(tmp_path, answer, lambda liar, one: liar.lines > 2 * len(words))
+    assert one.host.machine.state is None  # nothing was released
+
+
+def test_a_relay_that_calls_without_end_costs_little(tmp_path):
+    taken = []
+
+    async def answer(ask, ends):
+        if ask.kind == "call":
+            ends[1].write(b"no\n")
+        elif ask.kind == "listen":
+            ends[1].write(b"ok\n" + b"".join(b"call %032x\n" % k for k in range(2000)))
+            await ends[1].drain()
+        else:
+            taken.append(ends)  # and says nothing more: more than these it does not get
+
+    one, _ = live_with_liar(tmp_path, answer, lambda liar, one: len(taken) >= 16)
+    assert len(taken) == 16
+    assert one.host.machine.state is None
