@@ -46,7 +46,7 @@ SKEW = 60.0  # seconds that clocks may differ
 AGAIN = 0.5  # seconds between two rounds, while others are waited for
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PairCheck:
     """One neighbor: the steps that went well, in order, and the one that did not."""
 
@@ -67,7 +67,7 @@ class StepFailed(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patient:
+class Examined:
     """The site that is examined: what it needs to speak to others, and nothing private."""
 
     me: int
@@ -92,7 +92,7 @@ class Diagnosis:
         return all(check.ok for check in self.checks)
 
 
-def patient(site: Site) -> Patient:
+def patient(site: Site) -> Examined:
     """What is wrong with the site itself is told here, before anybody is called."""
     book = own_book(site)
     place = site.folder / site.file.experiment
@@ -102,7 +102,7 @@ def patient(site: Site) -> Patient:
             f"the graph of {place} has {words.graph.n} peers, the address book {len(book.entries)}"
         )
     people, experiment = people_digest(book), words.digest
-    return Patient(
+    return Examined(
         me=site.file.peer,
         folder=site.folder / site.file.identity,
         identity=own_identity(site, book),
@@ -119,7 +119,7 @@ def examine(site: Site, wait: float = 0.0) -> Diagnosis:
     return asyncio.run(_examine(patient(site), wait))
 
 
-async def _examine(of: Patient, wait: float) -> Diagnosis:
+async def _examine(of: Examined, wait: float) -> Diagnosis:
     asked: set[int] = set()
     notes: list[str] = []
     deadline = time.monotonic() + wait
@@ -147,7 +147,7 @@ async def _examine(of: Patient, wait: float) -> Diagnosis:
     return Diagnosis(list(checks.values()), names, notes)
 
 
-async def _listen(of: Patient, asked: set[int], notes: list[str]) -> Serving | None:
+async def _listen(of: Examined, asked: set[int], notes: list[str]) -> Serving | None:
     """Answer others who look; None when a peer of this site, or another program, has the port."""
 
     def admit(context: Any) -> None:
@@ -175,13 +175,13 @@ async def _listen(of: Patient, asked: set[int], notes: list[str]) -> Serving | N
         return None
 
 
-async def _round(of: Patient, peers: list[int]) -> list[PairCheck]:
+async def _round(of: Examined, peers: list[int]) -> list[PairCheck]:
     return list(await asyncio.gather(*(_check(of, of.book.entry(peer)) for peer in peers)))
 
 
-async def _check(of: Patient, entry: Entry) -> PairCheck:
+async def _check(of: Examined, entry: Entry) -> PairCheck:
     place = f"relay {entry.address}" if entry.relay else entry.address
-    check = PairCheck(entry.name, place)
+    check = PairCheck(neighbor=entry.name, place=place)
     steps = [("name", _name), ("port", _port)]
     if entry.relay:
         steps.append(("relay", _relay))
@@ -197,7 +197,7 @@ async def _check(of: Patient, entry: Entry) -> PairCheck:
     return check
 
 
-async def _name(of: Patient, entry: Entry) -> None:
+async def _name(of: Examined, entry: Entry) -> None:
     try:
         async with asyncio.timeout(PATIENCE):
             await asyncio.get_running_loop().getaddrinfo(entry.host, entry.port)
@@ -205,7 +205,7 @@ async def _name(of: Patient, entry: Entry) -> None:
         raise StepFailed(f"{entry.host} is not known here: {error.strerror or error}") from None
 
 
-async def _port(of: Patient, entry: Entry) -> None:
+async def _port(of: Examined, entry: Entry) -> None:
     try:
         async with asyncio.timeout(PATIENCE):
             _, writer = await asyncio.open_connection(entry.host, entry.port)
@@ -222,7 +222,7 @@ async def _port(of: Patient, entry: Entry) -> None:
     writer.transport.abort()
 
 
-async def _relay(of: Patient, entry: Entry) -> None:
+async def _relay(of: Examined, entry: Entry) -> None:
     relay = of.book.way(entry)
     if relay is not None:
         try:
@@ -232,13 +232,13 @@ async def _relay(of: Patient, entry: Entry) -> None:
         writer.transport.abort()
 
 
-def _context(of: Patient, entry: Entry) -> ssl.SSLContext:
+def _context(of: Examined, entry: Entry) -> ssl.SSLContext:
     context = pinned_context(of.folder, [entry.certificate], ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["h2"])
     return context
 
 
-async def _connect(of: Patient, entry: Entry, context: ssl.SSLContext) -> tuple[Any, Any]:
+async def _connect(of: Examined, entry: Entry, context: ssl.SSLContext) -> tuple[Any, Any]:
     if of.ways is not None and entry.relay:
         path = of.ways.address(entry).removeprefix("unix:")
         return await asyncio.open_unix_connection(path, ssl=context, server_hostname=TLS_NAME)
@@ -247,7 +247,7 @@ async def _connect(of: Patient, entry: Entry, context: ssl.SSLContext) -> tuple[
     )
 
 
-async def _certificate(of: Patient, entry: Entry) -> None:
+async def _certificate(of: Examined, entry: Entry) -> None:
     """Whether both sides take the other's certificate: theirs in the handshake, ours after it."""
     try:
         async with asyncio.timeout(PATIENCE):
@@ -266,7 +266,7 @@ async def _certificate(of: Patient, entry: Entry) -> None:
         raise StepFailed(_refused(of, entry, None))
 
 
-def _refused(of: Patient, entry: Entry, error: OSError | None) -> str:
+def _refused(of: Examined, entry: Entry, error: OSError | None) -> str:
     said = "" if error is None else f" ({getattr(error, 'reason', '') or error.strerror or error})"
     return (
         f"{entry.name} hangs up on this peer{said}: its book lists another certificate than "
@@ -274,7 +274,7 @@ def _refused(of: Patient, entry: Entry, error: OSError | None) -> str:
     )
 
 
-async def _other_certificate(of: Patient, entry: Entry) -> str:
+async def _other_certificate(of: Examined, entry: Entry) -> str:
     """Who it is instead, as far as it shows; nothing more is said to it, and no certificate of
     ours."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -293,7 +293,7 @@ async def _other_certificate(of: Patient, entry: Entry) -> str:
     )
 
 
-async def _compare(of: Patient, entry: Entry, check: PairCheck) -> None:
+async def _compare(of: Examined, entry: Entry, check: PairCheck) -> None:
     """The steps that need an answer."""
     try:
         began = time.time()
@@ -336,7 +336,7 @@ def _same(what: str, mine: str, theirs: str, who: str) -> None:
         )
 
 
-async def _ask(of: Patient, entry: Entry) -> Checkup:
+async def _ask(of: Examined, entry: Entry) -> Checkup:
     credentials = grpc.ssl_channel_credentials(
         entry.certificate.encode(), of.identity.key, of.identity.certificate.encode()
     )
