@@ -36,6 +36,10 @@ from bruit.tasks.task import Task
 
 CAPACITY = 2**20  # records of one peer, at the most, unless another number is declared
 WIDE = 4096  # numbers of a release that noise is calibrated for, if nobody says how many
+DURATION = (
+    "nobody measures how long an answer takes, which depends on how many records are in it (real "
+    "peers: answer_seconds)"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +180,13 @@ class RecordSums(Mechanism):
             )
         )
         assumed = task.assumed_of_records()
-        alone = "" if assumed else " and is a function of that record, the model and public things"
+        if self.sample_rate < 1 or self.adjacency == "add-remove":
+            assumed = (*assumed, DURATION)
+        alone = (
+            ""
+            if task.assumed_of_records()
+            else " and is a function of that record, the model and public things"
+        )
         return (
             Hypothesis(f"every record's gradient is clipped by itself{alone}", checked=True),
             known,

@@ -42,6 +42,7 @@ from bruit.graphs import Graph
 from bruit.peers.absences import Absences
 from bruit.peers.agreed_masks import AgreedMasks
 from bruit.peers.gathering import Gathering
+from bruit.peers.held_answers import hold
 from bruit.peers.journal.journal import Journal
 from bruit.peers.journal.step import Step
 from bruit.peers.own_clock import Entry, OwnClock
@@ -244,7 +245,7 @@ class Host:
         known: Frame | None = None,
     ) -> None:
         """One input, committed with all it causes when the step ends."""
-        now = self.clock.now()
+        now, began = self.clock.now(), time.monotonic()
         try:
             effects = self._react(kind, sender, now, payload, known)
         except RemoteProtocolError as error:
@@ -253,6 +254,8 @@ class Host:
             step.input("refused", sender, sequence, own, b"" if known is None else known.stamp)
             self.ears.refuse(sender, str(error))
             return
+        if self.ledger.calls > self._spent:  # before it is kept, let alone told
+            hold(began, self.settings.answer_seconds)
         if kind == "alarm" and not effects and not payload.startswith((b"call", b"grace")):
             # the end of a patience that nobody tried: nothing has changed, so there is nothing to
             # remember

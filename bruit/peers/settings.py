@@ -37,6 +37,7 @@ class Settings:
         None  # neighbors that must be connected before anything is released; None: all of them
     )
     start_timeout: float = 300.0  # how long they are waited for
+    answer_seconds: float = 0.0  # an answer takes a whole number of these; 0: what it takes
     quorum: int = (
         0  # neighbors that must be connected before data is released in the middle of a run
     )

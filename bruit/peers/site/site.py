@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -101,6 +102,7 @@ class SiteFile(BaseModel):
     wait_for: int | str = "all"  # neighbors that must be connected before anything is released
     start_timeout: float = Field(300.0, gt=0)  # seconds that they are waited for
     quorum: int | str = "half"  # neighbors that must be connected before each later release
+    answer_seconds: float = Field(0.0, ge=0, lt=math.inf)  # answers take a whole number of these
     relay: str | None = None  # where this peer is reached, if not as its own book says
     budget: BudgetSection | None = None
     noise: NoiseSection | None = None
@@ -406,7 +408,13 @@ def _settings(
     site: Site, agreed: AgreedRun[OwnTask], wait_for: int | None, horizon: float | None
 ) -> Settings:
     """How patient this peer is, and for whom it waits."""
+    if 4 * site.file.answer_seconds > site.file.timeout:
+        raise ConfigError(
+            f"answers are held for up to {site.file.answer_seconds:g} seconds (answer_seconds), and "
+            f"others wait for {site.file.timeout:g} (timeout): at most a quarter of that"
+        )
     return Settings(
+        answer_seconds=site.file.answer_seconds,
         timeout=site.file.timeout,
         pace=site.file.pace,
         horizon=horizon,
