@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bruit.commands.design import answer_design
 from bruit.commands.plan_options import PlanOptions
 from bruit.commands.printing import Detail, Line, Printer, Reply
 from bruit.commands.silos import answer_silos
@@ -78,11 +79,13 @@ def plan(
     trust: Annotated[
         Path | None, typer.Option(help="CSV of unequal trust: find a graph and a noise per peer.")
     ] = None,
+    design: Annotated[
+        bool,
+        typer.Option("--design", help="Compare graphs of that many peers: whom does one expose?"),
+    ] = False,
     save: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the experiment that is planned; with --trust, a folder of noises."
-        ),
+        typer.Option(help="Write the experiment that is planned; with --trust, into a new folder."),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -119,9 +122,13 @@ def plan(
         dropouts=dropouts,
         sample_rate=sample_rate,
         trust=trust,
+        design=design,
     )
     asked.refuse_misplaced()
-    if asked.for_silos:
+    if design:
+        _check_design(save, force)
+        answer_design(printer, peers, graph, steps)
+    elif asked.for_silos:
         _check_save(save, force)
         answer_silos(printer, asked.silos_question(), save)
     elif trust is not None:
@@ -144,6 +151,12 @@ def _answer_protocol(
     if save is not None:
         write_experiment(found, save)
     printer.answer(PlanAnswer(about, save))
+
+
+def _check_design(save: Path | None, force: bool) -> None:
+    """A comparison plans no experiment."""
+    if save is not None or force:
+        raise ConfigError("--design compares graphs and plans no run; leave out --save and --force")
 
 
 def _check_save(save: Path | None, force: bool) -> None:
@@ -249,30 +262,36 @@ def _trust(path: Path, epsilon: float, delta: float, peers: int | None, save: Pa
     caps = read_trust(path, epsilon, peers)
     found = plan_trust(caps, delta)
     if save is not None:
-        write_trust(found, save)
+        write_trust(found, save, delta)
     about = facts_of(found, caps, delta)
-    return Reply(about, _trusting(found, about))
+    return Reply(about, _trusting(found, about, save))
 
 
-def _trusting(found: TrustPlan, about: dict[str, Any]) -> Iterator[str]:
+def _trusting(found: TrustPlan, about: dict[str, Any], save: Path | None) -> Iterator[str]:
+    from bruit.planning.trust.files import last_graph
+
     yield (
         f"{how_many(len(about['edges']), 'link')} among {about['peers']} peers, "
-        f"{how_many(found.steps, 'round')} of gossip;"
+        f"{how_many(found.steps, 'round')} of {found.algorithm};"
         f" every cap holds (the tightest pair uses {100 * about['tightest']:.1f} % of its epsilon),"
         f" user level, delta = {about['delta']:g}"
     )
-    yield (
-        "  ideal, true of real numbers and not of what is sent: no algorithm here runs noises of "
-        "different sizes on a"
-        " grid, and a run of them is charged as local DP"
-    )
+    yield f"  {found.status}, rounding included: {found.theorem}"
+    for circle in found.circles:
+        yield (
+            f"  circle of {', '.join(map(str, circle))}: they average among themselves first, and"
+            " others see their mean only"
+        )
+    graph = last_graph(found)
     for u, z in enumerate(found.multipliers.tolist()):
         yield (
             f"  peer {u}: noise multiplier {_up(z)}, talks to "
-            f"{', '.join(map(str, found.graph.neighbors(u).tolist()))}"
+            f"{', '.join(map(str, graph.neighbors(u).tolist()))}"
         )
     yield (
         f"error of the mean {found.error:.4g}; local DP with a noise per peer "
         f"{found.local_error:.4g},"
         f" with one noise for all {found.equal_error:.4g}"
     )
+    if save is not None:
+        yield f"wrote {save / 'experiment.toml'}; try next:\n  {program()} run {save / 'experiment.toml'}"

@@ -37,6 +37,23 @@ NOT_BESIDE_TRUST = (
     "--dim",
     "--sensitivity",
 )
+NOT_BESIDE_DESIGN = (
+    "--algorithm",
+    "--caps",
+    "--contributions",
+    "--protect",
+    "--cooldown",
+    "--colluders",
+    "--dim",
+    "--sensitivity",
+    "--trust",
+    "--silos",
+    "--level user",
+    "--level record",
+    "--adjacency",
+    "--dropouts",
+    "--sample-rate",
+)
 ONLY_OF_SILOS = ("--level record", "--adjacency", "--dropouts", "--sample-rate")
 
 
@@ -64,6 +81,7 @@ class PlanOptions:
     dropouts: int
     sample_rate: float | None
     trust: Path | None
+    design: bool = False
 
     @property
     def for_silos(self) -> bool:
@@ -72,6 +90,12 @@ class PlanOptions:
 
     def refuse_misplaced(self) -> None:
         """Options of another kind of plan than the one asked for."""
+        named = self._given(NOT_BESIDE_DESIGN) if self.design else ""
+        if named:
+            raise ConfigError(
+                "--design compares graphs for plain gossip, in units of one release: it needs"
+                f" --peers or --graph and perhaps --steps; leave out {named}"
+            )
         if self.for_silos:
             named = self._given(NOT_BESIDE_SILOS)
             if named:
@@ -153,6 +177,7 @@ class PlanOptions:
             "--dim": self.dim != 1,
             "--sensitivity": self.sensitivity != 1,
             "--trust": self.trust is not None,
+            "--silos": self.for_silos,
             "--level user": self.level not in (None, "record"),
             "--level record": self.level not in (None, "user"),
             "--adjacency": self.adjacency is not None,

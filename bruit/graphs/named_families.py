@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from bruit.errors import ConfigError
 from bruit.graphs import families as make
 from bruit.graphs import random_families as draw
+from bruit.graphs import symmetric_families as alike
 from bruit.graphs.graph import Graph
 from bruit.graphs.mixing import from_edge_list, from_ego
-from bruit.graphs.sequence import GraphSequence, butterfly
+from bruit.graphs.sequence import GraphSequence, after_circles, butterfly
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,37 @@ def _butterfly(options: Options) -> GraphSequence:
     return butterfly(
         options.count("size"), options.seed if options.flag("relabel", False) else None, digits
     )
+
+
+def _circles(options: Options) -> GraphSequence:
+    members = [
+        [u for part in circle.split("+") for u in _numbers(part)]
+        for circle in options.size.split("/")
+    ]
+    links = options.values.get("links")
+    pairs = None
+    if links is not None:
+        ends = [part.split("-") for part in links.split("/")]
+        if any(len(pair) != 2 for pair in ends):
+            raise ConfigError(f"links are pairs of peers, 0-4/1-5, found {links!r}")
+        pairs = [(whole_number("links", a), whole_number("links", b)) for a, b in ends]
+    return after_circles(members, pairs, kind=options.kind, plus=options.plus)
+
+
+def _numbers(part: str) -> range:
+    """A peer, 3, or those from one to another, 0-3."""
+    first, _, last = part.partition("-")
+    wanted = "circles of peers, 0-3/4+5+6"
+    begin = whole_number("size", first, wanted)
+    return range(begin, (whole_number("size", last, wanted) if last else begin) + 1)
+
+
+def _two(options: Options) -> tuple[int, int]:
+    """A size of two numbers, 3x4."""
+    parts = options.counts("x")
+    if len(parts) != 2:
+        raise ConfigError(f"size must be two numbers such as 3x4, found {options.size!r}")
+    return parts[0], parts[1]
 
 
 def whole_number(key: str, text: str, wanted: str = "a whole number >= 0") -> int:
@@ -174,6 +206,34 @@ RANDOM_FAMILIES: dict[str, Family] = {
     ),
 }
 
+SYMMETRIC_FAMILIES: dict[str, Family] = {
+    "hamming": Family(
+        "hamming:3x4",
+        "words of 3 digits over 4 letters, one letter apart",
+        lambda o: alike.hamming(*_two(o), kind=o.kind, plus=o.plus),
+    ),
+    "rook": Family(
+        "rook:7x7",
+        "a board, same row or same column",
+        lambda o: alike.rook(*_two(o), kind=o.kind, plus=o.plus),
+    ),
+    "paley": Family(
+        "paley:29",
+        "a prime number of peers, 1 mod 4, linked where they differ by a square",
+        lambda o: alike.paley(o.count("size"), kind=o.kind, plus=o.plus),
+    ),
+    "kneser": Family(
+        "kneser:7x2",
+        "pairs (2) of 7 points, linked where they share none",
+        lambda o: alike.kneser(*_two(o), kind=o.kind, plus=o.plus),
+    ),
+    "moore": Family(
+        "moore:7",
+        "everybody two steps from everybody, of degree 2, 3 (Petersen) or 7 (Hoffman-Singleton)",
+        lambda o: alike.moore(o.count("size"), kind=o.kind, plus=o.plus),
+    ),
+}
+
 FAMILIES: dict[str, Family] = {
     "path": Family(
         "path:9", "a line", lambda o: make.path(o.count("size"), kind=o.kind, plus=o.plus)
@@ -216,12 +276,19 @@ FAMILIES: dict[str, Family] = {
         "a balanced binary tree",
         lambda o: make.tree(o.count("size"), kind=o.kind, plus=o.plus),
     ),
+    **SYMMETRIC_FAMILIES,
     **RANDOM_FAMILIES,
     "butterfly": Family(
         "butterfly:64,relabel=true,seed=0",
         "exact averaging in log n rounds, one digit a round",
         _butterfly,
         ("relabel", "seed", "radices"),
+    ),
+    "circles": Family(
+        "circles:0-3/4-7/8-11",
+        "circles average among themselves first, links= between them then",
+        _circles,
+        (*WEIGHTS, "links"),
     ),
     "florentine": Family(
         "florentine",

@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -157,6 +158,79 @@ class Butterfly(GraphSequence):
             name=f"{self.name}@{t if self.relabel is not None else digit}",
             group=group,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class AfterCircles(GraphSequence):
+    """Circles first: in round 0 the members of each circle average among themselves, weights
+    exactly 1 / size, and from round 1 on the same graph mixes all.
+
+    All that leaves a circle is then a function of its mean, behind the noise of all members; who is
+    outside cannot tell them apart (silo:SILO-11).
+    """
+
+    circles: Graph
+    graph: Graph
+    n: int
+    name: str
+
+    @property
+    def period(self) -> None:
+        return None
+
+    def at(self, t: int) -> Graph:
+        _check_round(t)
+        return self.graph if t else self.circles
+
+
+def after_circles(
+    members: Sequence[Sequence[int]],
+    links: Sequence[tuple[int, int]] | None = None,
+    *,
+    kind: str = "max",
+    plus: int = 1,
+) -> AfterCircles:
+    """Circles of peers 0..n-1, each in one of them, and then a graph of all links within circles
+    and the given ones between them; left out, member i of each circle talks to member i of others
+    (as many as there are; of many circles to those 1, 2, 4, ... further)."""
+    found = [tuple(sorted(set(map(int, circle)))) for circle in members]
+    everybody = sorted(u for circle in found for u in circle)
+    twice = [u for u, v in pairwise(everybody) if u == v]
+    if twice:
+        raise ConfigError(
+            f"peer {twice[0]} is in two circles: trust is not passed on, so whoever is in one of"
+            " them is not trusted by the other; put it into one, or join them if all trust all"
+        )
+    if not everybody or everybody != list(range(len(everybody))):
+        raise ConfigError(
+            f"circles divide the peers 0..n-1 among them, found {everybody[:8]}; name the others"
+            " too, alone if nobody trusts them"
+        )
+    n, between = len(everybody), _across(found) if links is None else list(links)
+    inside = [(u, v) for circle in found for u in circle for v in circle if u < v]
+    text = "/".join("+".join(map(str, circle)) for circle in found)
+    if links is not None:
+        text += ",links=" + "/".join(f"{u}-{v}" for u, v in links)
+    text += ("" if kind == "max" else f",kind={kind}") + ("" if plus == 1 else f",plus={plus}")
+    name = f"circles:{text}"
+    first = from_edges(n, inside, name=f"{name}@0")
+    then = from_edges(n, [*inside, *between], name=f"{name}@1", kind=kind, plus=plus)
+    return AfterCircles(first, then, n, name)
+
+
+FEW_CIRCLES = 8  # up to which each is linked with all others
+
+
+def _across(circles: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """Links between circles, member by member."""
+    count, found = len(circles), set[tuple[int, int]]()
+    apart = range(1, count) if count <= FEW_CIRCLES else [2**k for k in range(count.bit_length())]
+    for c, circle in enumerate(circles):
+        for d in {(c + step) % count for step in apart} - {c}:
+            for i in range(max(len(circle), len(circles[d]))):
+                u, v = circle[i % len(circle)], circles[d][i % len(circles[d])]
+                found.add((min(u, v), max(u, v)))
+    return sorted(found)
 
 
 def static(graph: Graph | str) -> GraphSequence:

@@ -19,7 +19,7 @@ from bruit.algorithms.messages import Slots
 from bruit.digests import digest
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
-from bruit.graphs.sequence import ListedGraphs
+from bruit.graphs.sequence import AfterCircles, ListedGraphs
 from bruit.mechanisms import Mechanism
 from bruit.privacy.noise_source import NoiseSource
 from bruit.randomness import Replay
@@ -62,6 +62,8 @@ def _graph(graph: Graph | GraphSequence) -> list[Any]:
     if isinstance(graph, Graph):
         return [graph.fingerprint()]
     first = graph.graphs if isinstance(graph, ListedGraphs) else (graph.at(0),)
+    if isinstance(graph, AfterCircles):
+        first = (graph.circles, graph.graph)
     return [graph.name, graph.n, *(one.fingerprint() for one in first)]
 
 

@@ -31,7 +31,7 @@ from bruit.algorithms.messages import Inbox
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
-from bruit.graphs.sequence import Butterfly, ListedGraphs, Static
+from bruit.graphs.sequence import AfterCircles, Butterfly, ListedGraphs, Static
 from bruit.mechanisms.gaussian import WIDEST
 
 DITHER = 2.0**-10  # deviation of a dither, in units of the release's noise
@@ -82,6 +82,8 @@ def _degree(graph: Graph | GraphSequence) -> int:
     """The most neighbors that a peer hears in one round, or a bound on them."""
     if isinstance(graph, Graph):
         return int(graph.degrees.max(initial=0))
+    if isinstance(graph, AfterCircles):
+        return max(_degree(graph.circles), _degree(graph.graph))
     if isinstance(graph, Static | ListedGraphs):
         graphs = (graph.graph,) if isinstance(graph, Static) else graph.graphs
         return max(_degree(one) for one in graphs)

@@ -13,6 +13,8 @@ from bruit.planning.trust import exposed, plan_trust, read_trust
 from bruit.privacy.exact.krylov import leverage, row_space
 from bruit.privacy.exact.rows import linear_gaussian, sequence_rows
 from bruit.privacy.toolbox.gaussian import epsilon_of
+from bruit.runs.build import build
+from bruit.runs.file import located, parse
 
 
 def clusters(n=9, inside=4.0, outside=0.5):
@@ -41,7 +43,8 @@ def test_every_cap_holds_against_an_independent_computation():
         found.steps, 6
     )  # few enough powers for the plain computation; more rounds only tell more
     for v in range(9):
-        rows = sequence_rows(lambda t: found.graph, 9, rounds, [v]).values
+        at = found.graph.at if found.circles else lambda t: found.graph
+        rows = sequence_rows(at, 9, rounds, [v]).values
         energy = linear_gaussian(rows, rows * found.multipliers)
         for u in range(9):
             if u != v:
@@ -56,8 +59,8 @@ def test_trust_is_worth_something():
     np.fill_diagonal(equal, np.nan)
     flat = plan_trust(equal)
     assert flat.error == pytest.approx(
-        flat.local_error, rel=1e-6
-    )  # a neighbor hears the value: nothing to gain
+        flat.local_error, rel=3e-4
+    )  # a neighbor hears the value: nothing to gain, and a little is added for rounding
 
 
 def test_csv_in_json_out(tmp_path):
@@ -84,7 +87,13 @@ def test_csv_in_json_out(tmp_path):
     assert {"noise_multiplier", "status", "predicted", "alternatives", "edges"} <= set(about)
     assert len(about["noise_multipliers"]) == 6
     assert about["tightest"] <= 1 + 1e-9
+    assert about["status"] == "proven"
     assert len(np.loadtxt(tmp_path / "out" / "edges.txt")) == len(about["edges"])
+    saved = tmp_path / "out" / "experiment.toml"
+    run = build(parse(located(saved.read_text(), saved.parent), str(saved))).run()
+    assert run.guarantee(of=0, seen_by=1).spec == "silo:SILO-8"
+    for u, v in ((0, 1), (0, 5), (5, 0), (4, 3)):
+        assert run.epsilon(of=u, seen_by=v) <= (4 if max(u, v) < 3 else 0.5)
     assert (
         "every cap holds"
         in CliRunner().invoke(app, ["plan", "--trust", str(file), "--peers", "6"]).output
