@@ -26,6 +26,7 @@ from bruit.algorithms.pairs.gosta_rounds import GostaRounds
 from bruit.algorithms.pairs.u1_gossip import U1Gossip
 from bruit.algorithms.pairs.u2_gossip import U2Gossip
 from bruit.algorithms.personal.boosting import Boosting
+from bruit.algorithms.personal.graph_learning import GraphLearning
 from bruit.algorithms.personal.model_propagation import ModelPropagation
 from bruit.algorithms.personal.personalized import Personalized
 from bruit.algorithms.schedules.ballots.schedule import Ballots
@@ -85,6 +86,7 @@ __all__ = [
     "GossipSGD",
     "Gosta",
     "GostaRounds",
+    "GraphLearning",
     "Laplace",
     "MaskedSGD",
     "ModelPropagation",

@@ -41,7 +41,7 @@ from bruit.runs.engines.replay import compare, farthest, flat, lines, odd_line, 
 from bruit.runs.replay import replay
 from bruit.runs.result import Run
 from bruit.runs.run import run
-from bruit.tasks import Mean, Task
+from bruit.tasks import Boosted, Logistic, Mean, Pairwise, Personal, Records, Ridge, Statistic, Task
 from bruit.tasks.task import Constants, Manifest
 
 Check = Callable[[Algorithm[Any], Graph | GraphSequence, Task, int], None]
@@ -50,6 +50,31 @@ Check = Callable[[Algorithm[Any], Graph | GraphSequence, Task, int], None]
 def small_task(n: int) -> Task:
     """Values of three numbers per peer, all different."""
     return Mean(Replay(1).normal("test", np.arange(n), 0, 0, 3))
+
+
+def task_for(algorithm: Algorithm[Any], n: int) -> Task:
+    """A small task of the kind that the algorithm is for, by what it asks; of one that does not
+    say, values of three numbers, or one of three where it counts."""
+    draws = Replay(1).normal("task for", np.arange(4 * n), 0, 0, 3)  # (4 n, 3)
+    owners, signs = np.repeat(np.arange(n), 4), np.where(draws[:, 2] > 0, 1.0, -1.0)
+    signs[::4], signs[1::4] = 1.0, -1.0
+    if algorithm.counting:
+        return Mean(np.eye(3)[np.arange(n) % 3])
+    asked = type(algorithm).asks
+    if asked in (None, "a value to average"):
+        return small_task(n)
+    if asked == "a function of two points":
+        return Statistic.of(draws[:n, :2], "kendall")
+    if asked == "a loss of two points":
+        return Pairwise.of(draws[:n, :2], np.where(np.arange(n) % 2, 1.0, -1.0))
+    if asked == "gradients from zero on":
+        return Boosted(Records.of(np.sign(draws), signs, owners))
+    records = Records.of(draws / 4, signs, owners, rows="unit")
+    if asked == "proximal steps":
+        return Ridge(records, l2=0.1)
+    if asked == "gradients":
+        return Logistic(records, l2=0.1)
+    return Personal(Logistic(records), 1.0 / records.sizes)
 
 
 def _run(
@@ -253,6 +278,9 @@ class Swapped(Task):
         self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float, unit: float
     ) -> Ints:
         return self.inner.clipped_sum(self._ids(ids), x, coins, rate, clip, unit)
+
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        return self.inner.cut_losses(self._ids(ids), x, ceiling)
 
     def clip_votes(
         self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float

@@ -218,6 +218,11 @@ class Door(ABC):
         `level` is the fraction of the mechanism's noise, 0 for none."""
         raise LocalProtocolError("this door answers no proximal questions")
 
+    def loss(self, at: Address, x: Array, ceiling: float) -> Array:
+        """The peers' losses at their own x, that of every record cut at the ceiling, released
+        # (lanes,)."""
+        raise LocalProtocolError("this door tells no losses")
+
     def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
         """The change of x after `count` gradient steps on the peers' own records, released  #
         (lanes, dim)."""

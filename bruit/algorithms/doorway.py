@@ -39,6 +39,7 @@ QUESTIONS = frozenset(
         "descent",
         "pair_value",
         "pair_gradient",
+        "loss",
         "keep",
         "choice",
         "common",
@@ -85,6 +86,7 @@ POINTS = {
     "envelope_gradient": 2,
     "descent": 1,
     "descent_on": 1,
+    "loss": 1,
     "masked_gradient": 1,
 }
 """How many arguments say where data is asked."""

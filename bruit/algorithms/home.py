@@ -214,6 +214,16 @@ class Home:
         answer = self._masked(where, lambda at, rows: self._door.gradient(at, x[rows], batch))
         return answer if times == 1.0 else times * answer
 
+    def loss(self, x: Array, ceiling: float, where: Bools | None = None) -> Array:
+        """The peer's loss at its own row of x through the door, that of every record cut to [0,
+        ceiling], without regularizers; 0 where it is not read  # (lanes,)."""
+        at, answer = self._address(), np.zeros(len(self.ids))
+        if where is None or bool(where.all()):
+            return self._door.loss(at, x, ceiling)
+        if where.any():
+            answer[where] = self._door.loss(at.rows(where), x[where], ceiling)
+        return answer
+
     def grain(self, peers: int, shares: int) -> float:
         """What masked answers are counted in, when so many peers make the noise in so many shares;
         refused where their sum might not fit into words (silo:SILO-4)."""

@@ -320,6 +320,18 @@ class TaskDoor(Door):
             rows[here] = self._release(at.rows(here), self.task.value(at.ids[here]), float(level))
         return rows
 
+    def loss(self, at: Address, x: Array, ceiling: float) -> Array:
+        """A loss lies in [0, ceiling]: shifted and scaled to [-clip, clip] it is a row of one
+        number, whose release costs what every release costs (perso:PERSO-14)."""
+        self._refuse_records()
+        self._refuse_unmeasured("losses", "loss")
+        raw = self.task.cut_losses(at.ids, x, ceiling)[:, None]
+        if self.mechanism is None or self.mechanism.unclipped:
+            return self._release(at, raw)[:, 0]
+        half = ceiling / 2
+        unit = self.mechanism.clip / half
+        return self._release(at, unit * (raw - half))[:, 0] / unit + half
+
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         if isinstance(self.mechanism, RecordSums):
             return self._record_gradient(self.mechanism, at, x, batch, None)

@@ -18,6 +18,8 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 
+HALVINGS = 80  # of the range of a weight: beyond what floats tell apart
+
 
 @dataclass(frozen=True)
 class Collaboration:
@@ -65,6 +67,27 @@ class Collaboration:
         return np.asarray(
             costs[a] + costs[b] + self.coupling / 2 * apart + self.spread * even
         )  # (E,)
+
+    def best(self, costs: Array, apart: Array, mine: Array, others: Array) -> Array:
+        """The weight w >= 0 of each pair at which G is least, all other weights kept: the root of
+
+            cost_u + cost_v + (coupling/2) |t_u - t_v|^2
+                + spread (2 sparsity w - 1/(mine + w + floor) - 1/(others + w + floor))
+
+        or 0 if that is positive at 0. costs: cost_u + cost_v; apart: |t_u - t_v|^2; mine, others:
+        the degrees of both ends without w. The same bits with the ends exchanged.
+        """
+        mine, others = np.maximum(mine, 0.0) + self.floor, np.maximum(others, 0.0) + self.floor
+        level = costs + self.coupling / 2 * apart
+        low = np.zeros(len(level))
+        high = np.maximum(2 / self.floor - level / self.spread, 0.0) / (2 * self.sparsity)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            lonely = 1.0 / (mine + middle) + 1.0 / (others + middle)
+            rising = level + self.spread * (2 * self.sparsity * middle - lonely) > 0
+            low, high = np.where(rising, low, middle), np.where(rising, middle, high)
+        stays = level >= self.spread * (1.0 / mine + 1.0 / others)
+        return np.where(stays, 0.0, low)
 
     def block_constant(self, sampled: int) -> float:
         """How fast the slopes of one peer's weights to `sampled` others can change:

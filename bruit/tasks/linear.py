@@ -209,6 +209,15 @@ class LinearTask(Task):
             found[part.rows] = summed_outer(slopes, part.features, taken, clip, unit)
         return found
 
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        self._check_models(ids, x)
+        answer = np.empty(len(ids))
+        for part in self.records.parts(ids, self.dim):
+            models = x[part.rows].reshape(-1, self.outputs, self.records.columns)
+            losses = self.loss.value(np.matmul(part.features, models.swapaxes(1, 2)), part.targets)
+            answer[part.rows] = (np.minimum(losses, ceiling) * part.weights).sum(axis=1)
+        return answer
+
     def clip_votes(
         self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float
     ) -> Ints:

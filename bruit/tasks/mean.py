@@ -114,6 +114,11 @@ class Mean(Task):
     def record_counts(self) -> Ints:
         return np.ones(self.peers, np.int64)
 
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        """Half the squared distance to the one record."""
+        apart = self.gradient(ids, x)
+        return np.asarray(np.minimum((apart * apart).sum(axis=1) / 2, ceiling))
+
     def clipped_sum(
         self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float, unit: float
     ) -> Ints:

@@ -163,6 +163,9 @@ class Personal(Task):
         center = x / (1.0 + rho * strength)[:, None]
         return self.shared._solve(ids, center, strength + 1.0 / rho, TOLERANCE)
 
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        return self.shared.cut_losses(ids, x, ceiling)
+
     def losses(self, ids: Ints, x: Array, ceiling: float = inf) -> Array:
         """f_u at each peer's own model, the loss of every record cut at the ceiling: what a graph
         is learned from.

@@ -31,6 +31,7 @@ QUESTIONS = frozenset(  # what algorithms ask tasks for, in words
         "proximal steps",
         "a function of two points",
         "a loss of two points",
+        "models fitted alone, gradients and losses",
     }
 )
 MODELS = frozenset(
@@ -40,6 +41,7 @@ MODELS = frozenset(
         "gradients",
         "gradients from zero on",
         "proximal steps",
+        "models fitted alone, gradients and losses",
     }
 )
 
@@ -177,6 +179,14 @@ class Task(Counted, ABC):
         raise ConfigError(
             f"the task {type(self).__name__} has no gradients of single records, whose length could"
             " be asked; leave clip_votes out"
+        )
+
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        """Row i: the mean over the records of ids[i] of min(loss at x[i], ceiling), in [0,
+        ceiling]; regularizers are left out (perso:PERSO-14)."""  # (k,)
+        raise ConfigError(
+            f"the task {type(self).__name__} tells no losses of records; use a Personal, Logistic, "
+            "Softmax or Ridge task"
         )
 
     def assumed_of_records(self) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ POINTS = {
 }
 BENT = {
     "boosting",  # an index and a sign: no message of it is linear
+    "graph-learning",  # a weight is a minimum, and models are mixed by weights
     "masked-sgd",  # words modulo 2^64: impulses are hidden by masks, and sums are tested by themselves
 }
 PUSHED = [kind() for name, kind in catalog().items() if name not in POINTS | BENT]

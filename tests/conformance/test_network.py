@@ -19,7 +19,8 @@ from bruit.graphs import butterfly, regular, ring, torus
 from bruit.peers.engine import Network
 from bruit.runs.engines.replay import compare
 from bruit.runs.replay import replay
-from bruit.testing import small_task, suited
+from bruit.tasks.kinds.kind import kinds
+from bruit.testing import small_task, suited, task_for
 from tests.conformance.hard_cases import CancelingNoise, FrankWolfe, GossipADMM
 
 FAST = ("averaging", "gossip-sgd", "walk-sgd", "pair-averaging")
@@ -47,8 +48,14 @@ MARKED = [
 ]
 
 
+def noise_for(algorithm):
+    if algorithm.counting:
+        return br.RandomizedResponse(values=3, gamma=0.5)
+    return br.Gaussian(clip=2.0, sigma=0.5)
+
+
 def rehearse(algorithm, graph, task, steps, pace=0.1):
-    noise = br.Gaussian(clip=2.0, sigma=0.5)
+    noise = noise_for(algorithm)
     return br.run(
         algorithm,
         graph,
@@ -63,7 +70,7 @@ def rehearse(algorithm, graph, task, steps, pace=0.1):
 
 def check(algorithm, graph, steps=6):
     graph = suited(algorithm, graph)
-    task = small_task(graph.n)
+    task = task_for(algorithm, graph.n)
     real = rehearse(algorithm, graph, task, steps)
     met = real.trace.meetings
     if isinstance(algorithm.schedule, Rounds | Walk | br.Ballots):
@@ -71,7 +78,7 @@ def check(algorithm, graph, steps=6):
             algorithm,
             graph,
             task,
-            privacy=br.Gaussian(clip=2.0, sigma=0.5),
+            privacy=noise_for(algorithm),
             steps=steps,
             seed=5,
             evaluate_every=0,
@@ -90,6 +97,20 @@ def check(algorithm, graph, steps=6):
     assert real.trace.messages == (
         copies if isinstance(algorithm.schedule, Wakes) else 2 * len(met.a)
     )
+
+
+@pytest.mark.parametrize("algorithm", [kind() for kind in catalog().values()], ids=repr)
+def test_each_is_tried_with_a_task_that_it_is_for(algorithm):
+    """By discovery: what is asked is answered, and by a kind of task for that question."""
+    task = task_for(algorithm, 4)
+    answered = next(kind.task.answers for kind in kinds().values() if kind.task is type(task))
+    assert algorithm.asks is None or algorithm.asks in answered
+    only_mean = {one.name for one in kinds().values() if algorithm.asks in one.task.answers} <= {
+        "mean",
+        "histogram",
+    }
+    assert not isinstance(task, br.tasks.Mean) or algorithm.asks in (None, "a value to average")
+    assert only_mean is False or algorithm.asks is None
 
 
 @pytest.mark.parametrize("algorithm", MARKED)

@@ -83,6 +83,10 @@ class Neighbors(Task):
     def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
         return self.value(ids)
 
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        """From one end of the range to the other, with the sum of the value."""
+        return np.asarray(np.clip(self.value(ids).sum(axis=1), 0.0, ceiling))
+
     def record_counts(self) -> Ints:
         return np.ones(self.peers, np.int64)
 
@@ -162,6 +166,9 @@ class Reacting(Task):
         pull = self.smoothness * self._away(ids, x)
         size = np.linalg.norm(pull, axis=1, keepdims=True)
         return np.asarray(pull * np.minimum(1.0, self.length / np.maximum(size, 1e-300)))
+
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        return self.values.cut_losses(ids, x, ceiling)
 
     def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
         return self.gradient(ids, x)
@@ -258,6 +265,9 @@ class Canary(Task):
 
     def gradient(self, ids: Ints, x: Array) -> Array:
         return self._each(ids, lambda task, who, rows: task.gradient(who, x[rows]))
+
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        return self._each(ids, lambda task, who, rows: task.cut_losses(who, x[rows], ceiling))
 
     def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
         return self._each(

@@ -282,6 +282,10 @@ class _Asked(Task):
         self.questions["prox"] = None
         return self.blank.prox(ids, x, rho)
 
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        self.questions["cut_losses"] = None
+        return self.blank.cut_losses(ids, x, ceiling)
+
     def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
         self.questions["pair_value"] = None
         return self.blank.pair_value(x, y, uniform)
@@ -333,6 +337,7 @@ def check_questions(
         "gradient": lambda: task.gradient(here, row),
         "gradient_sampled": lambda: task.gradient_sampled(here, row, draws),
         "prox": lambda: task.prox(here, row, 1.0),
+        "cut_losses": lambda: task.cut_losses(here, row, 1.0),
         "pair_value": lambda: task.pair_value(shown, shown, 0.0),
         "pair_gradient": lambda: task.pair_gradient(row, shown, shown, 0.0),
     }

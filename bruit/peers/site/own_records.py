@@ -95,6 +95,9 @@ class OwnTask(Task):
     ) -> Ints:
         return self.inner.clipped_sum(self._mine(ids), x, coins, rate, clip, unit)
 
+    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
+        return self.inner.cut_losses(self._mine(ids), x, ceiling)
+
     def clip_votes(
         self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float
     ) -> Ints:

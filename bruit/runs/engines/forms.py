@@ -141,6 +141,9 @@ class SourceDoor(Door):
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         raise PrivacyError("a proximal step is not linear in what the door releases")
 
+    def loss(self, at: Address, x: Array, ceiling: float) -> Array:
+        raise PrivacyError("what follows from a loss is not linear in what the door releases")
+
     def keep(self, at: Address, query: Callable[[Task, Ints], Array]) -> Array:
         raise PrivacyError("work on raw records is not linear in what the door releases")
 

@@ -30,6 +30,7 @@ from bruit.tasks.task import Constants
 
 ZERO = {  # where 0 means something: nothing of it, or the peer of that number
     "l1",
+    ("graph-learning", "least"),
     "l2",
     "momentum",
     "decay",

@@ -157,6 +157,7 @@ HOME = {  # the kind that algorithms are for which ask this
     "proximal steps": "ridge",
     "a function of two points": "statistic",
     "a loss of two points": "pairwise",
+    "models fitted alone, gradients and losses": "personal",
 }
 ENTRANCES = [founded, demonstrated, run_by_a_peer]
 
