@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ class Budget:
 
     def spent(self, ledger: Ledger, peer: int) -> float:
         """The epsilon at this delta of what the peer's lines say so far."""
-        return compose_epsilon(_promised(ledger, peer), self.delta)
+        return _composed(tuple(_promised(ledger, peer)), self.delta)
 
     def allows(self, ledger: Ledger, peer: int, event: Event) -> bool:
         """Whether one more such release stays within the budget."""
@@ -60,6 +61,12 @@ class Budget:
         if isinstance(event, SampledGaussianEvent) and not others:
             return alike <= most_releases(event, self.epsilon * AT_MOST, self.delta)
         return compose_epsilon(counts, self.delta) <= self.epsilon * AT_MOST
+
+
+@lru_cache(maxsize=64)
+def _composed(counts: tuple[tuple[Event, int], ...], delta: float) -> float:
+    """Whoever watches a peer asks again and again, mostly with nothing new in its ledger."""
+    return compose_epsilon(counts, delta)
 
 
 def _promised(ledger: Ledger, peer: int) -> list[tuple[Event, int]]:

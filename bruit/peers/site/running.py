@@ -8,6 +8,7 @@ import contextlib
 import logging
 import math
 import signal
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from bruit.runs.stopping import interruptible
 
 log = logging.getLogger("bruit.peers")
 EVERY = 0.2  # seconds between two status files, of a process that hosts few peers
+SHARE = 20  # status files take at most one such part of a process's time
 FEW = 10  # peers of one process up to which they are written that often; more take turns
 MISSED, STOPPED = (
     1,
@@ -256,8 +258,10 @@ async def _watch(of: Participant, notice: _Notice, hosted: int = 1) -> None:
     told = SaidOnce(log)
     try:
         while True:
+            began = time.thread_time()
             _try_to_show(of, notice, told)
-            await asyncio.sleep(EVERY * max(1.0, hosted / FEW))
+            cost = hosted * (time.thread_time() - began)
+            await asyncio.sleep(max(EVERY * max(1.0, hosted / FEW), SHARE * cost))
     finally:
         _try_to_show(of, notice, told)
 
