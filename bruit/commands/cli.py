@@ -22,6 +22,7 @@ from bruit.commands.columns import columns_app
 from bruit.commands.epsilon import epsilon
 from bruit.commands.experiments import init, replay, run, sweep
 from bruit.commands.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, Commands
+from bruit.commands.keys import key_app
 from bruit.commands.peers import network_app, peer_app
 from bruit.commands.plan import plan
 from bruit.commands.predict import predict
@@ -165,6 +166,7 @@ app.command(rich_help_panel=ASK)(plan)
 app.command(rich_help_panel=ATTACK)(audit)
 app.add_typer(attack_app, name="attack", cls=Commands, rich_help_panel=ATTACK)
 app.add_typer(columns_app, name="columns", cls=Commands, rich_help_panel=REAL)
+app.add_typer(key_app, name="key", cls=Commands, rich_help_panel=REAL)
 app.add_typer(network_app, name="network", cls=Commands, rich_help_panel=REAL)
 app.add_typer(peer_app, name="peer", cls=Commands, rich_help_panel=REAL)
 app.add_typer(relay_app, name="relay", cls=Commands, rich_help_panel=REAL)

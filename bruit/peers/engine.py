@@ -29,6 +29,7 @@ from bruit.peers.journal.journal import Journal
 from bruit.peers.settings import Settings
 from bruit.peers.wire.address_book import AddressBook, Entry, run_id
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.seals import BookSeals
 from bruit.privacy.ledger import Ledger
 from bruit.runs.engines.engine import Engine, Job, Metrics, Outcome
@@ -118,7 +119,7 @@ async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
             partners=mine.b,
             state=earlier,
             timeout=engine.timeout,
-            seals=BookSeals(people[peer], book, run),
+            seals=BookSeals(people[peer], Members(book), run),
         )
         journal = Journal.open(folder / f"peer-{peer}.db", run, {"rehearsal": "yes"})
         horizon = float(job.steps) if job.schedule.timed else None

@@ -62,6 +62,7 @@ from bruit.peers.wire.codec import (
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.line import Line
 from bruit.peers.wire.listening import Listener
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.stamps import Scale, Stamps
 from bruit.peers.wire.threshold import Threshold
 from bruit.peers.wire.waiting import Waiting
@@ -74,6 +75,7 @@ VOLUME = 4 * 2**20  # bytes of messages after which a step takes no further inpu
 BUSY = 0.1  # seconds after which it takes none either, so that lines, status and signals get a turn
 # seconds that inputs which cause nothing wait for company; a crash meanwhile costs a retransmission
 LINGER = 1.0
+LOOK = 1.0  # seconds between two looks for successions
 
 
 @dataclass(kw_only=True)
@@ -89,6 +91,7 @@ class Host:
     ledger: Ledger
     settings: Settings = field(default_factory=Settings)
     masks: AgreedMasks | None = None  # where every start has a key of its own
+    members: Members | None = None  # of the book; None: nobody has a new certificate
     ways: Ways | None = None  # through relays, if somebody is reached there
     checkup: Callable[[], bytes] | None = None  # what a participant is told that asks
     refused: Counter[str] = field(default_factory=Counter)
@@ -123,6 +126,7 @@ class Host:
         self._own: list[Envelope] = []
         self._spent = 0
         self._heard_from: set[int] = set()  # from whom this step has heard something
+        self.people = self.members or Members(self.book)
         self._open_ears()
         self._until = 0.0  # when others get a turn
         self._draft: tuple[Step, float] | None = None  # inputs not yet committed, and since when
@@ -134,7 +138,7 @@ class Host:
         """Who may speak to this peer, and for whom it waits."""
         self.ears = Listener(
             identity=self.identity,
-            book=self.book,
+            members=self.people,
             me=self.me,
             callers=self._callers(),
             voice=self._voice,
@@ -148,6 +152,7 @@ class Host:
             due=self._check,
             elsewhere=self._be_reached if self.ways is not None and self.ways.relayed else None,
             checkup=self.checkup,
+            learned=self._pass_on,
         )
         self.gathering = Gathering(
             lines=self.lines,
@@ -156,6 +161,18 @@ class Host:
             announce=self.ears.announce,
             quorum=self.settings.quorum,
         )
+
+    def _pass_on(self) -> None:
+        """Everybody hears of all successions that this peer knows of."""
+        for line in self.lines.values():
+            line.successions.set()
+
+    async def _look_for_successions(self) -> None:
+        """An operator may have put one into the folder."""
+        while True:
+            await asyncio.sleep(LOOK)
+            if self.people.look():
+                self._pass_on()
 
     def _be_reached(self, threshold: Threshold) -> None:
         """Callers come through a relay, and no port is open."""
@@ -205,6 +222,7 @@ class Host:
             self.lines[peer] = Line(
                 identity=self.identity,
                 entry=entry,
+                members=self.people,
                 journal=self.journal,
                 mine=self._voice(self.me),
                 theirs=self._voice(peer),
@@ -308,6 +326,7 @@ class Host:
         try:
             if self.ways is not None:
                 await self.ways.open(self._callers())
+            self._spawn(self._look_for_successions())
             recall(self)
             for peer in first_neighbors(self.machine.seat.graph, self.me, self.machine.seat.steps):
                 self._line(peer)

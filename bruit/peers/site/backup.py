@@ -17,7 +17,7 @@ from pathlib import Path
 from bruit.errors import ConfigError
 from bruit.peers.journal.journal import copy_ledger, recorded_spend
 from bruit.peers.site.site import Site
-from bruit.peers.wire.identity import CERTIFICATE, KEY, SIGNING_KEY
+from bruit.peers.wire.identity import CERTIFICATE, KEY, SIGNING_KEY, STAMPS
 
 LEDGER = "ledger.db"
 
@@ -27,6 +27,8 @@ def back_up(site: Site, file: str | Path, out: Path) -> int:
     lines there are."""
     identity = site.folder / site.file.identity
     wanted = {name: identity / name for name in (KEY, SIGNING_KEY, CERTIFICATE)}
+    if (identity / STAMPS).exists():
+        wanted[STAMPS] = identity / STAMPS
     wanted |= {
         "site.toml": Path(file),
         "book.toml": site.folder / site.file.book,

@@ -31,12 +31,13 @@ from bruit.peers.relay.preamble import Ask
 from bruit.peers.relay.way import RelayUnreachable, Ways, ask_relay
 from bruit.peers.settings import first_neighbors
 from bruit.peers.site.agreed_run import agreed_words
-from bruit.peers.site.site import Site, own_book, own_identity, site_text, ways_of
-from bruit.peers.wire.address_book import AddressBook, Entry, people_digest
-from bruit.peers.wire.checkup import CHECK, Checkup, check_handler
+from bruit.peers.site.site import Site, members_of, own_book, own_identity, site_text, ways_of
+from bruit.peers.wire.address_book import Entry, people_digest
+from bruit.peers.wire.checkup import CHECK, Checkup, answering
 from bruit.peers.wire.codec import SERVICE, USUAL
 from bruit.peers.wire.identity import TLS_NAME, Identity, fingerprint, short_form
 from bruit.peers.wire.line import options
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.pinned import pinned_context
 from bruit.peers.wire.serving import ServerDoor, Serving, caller_of, serve
 from bruit.peers.wire.threshold import Threshold
@@ -73,7 +74,7 @@ class Examined:
     me: int
     folder: Path  # of its identity
     identity: Identity
-    book: AddressBook
+    members: Members
     neighbors: list[int]
     own: Callable[[], Checkup]
     ways: Ways | None
@@ -101,12 +102,12 @@ def patient(site: Site) -> Examined:
         raise ConfigError(
             f"the graph of {place} has {words.graph.n} peers, the address book {len(book.entries)}"
         )
-    people, experiment = people_digest(book), words.digest
+    people, experiment, members = people_digest(book), words.digest, members_of(site, book)
     return Examined(
         me=site.file.peer,
         folder=site.folder / site.file.identity,
-        identity=own_identity(site, book),
-        book=book,
+        identity=own_identity(site, members),
+        members=members,
         neighbors=first_neighbors(words.graph, site.file.peer, words.steps),
         own=lambda: Checkup.now(people, experiment),
         ways=ways_of(site, book),
@@ -143,7 +144,7 @@ async def _examine(of: Examined, wait: float) -> Diagnosis:
             await serving.stop(0.2)
         if of.ways is not None:
             await of.ways.close()
-    names = [of.book.entry(peer).name for peer in sorted(asked)]
+    names = [of.members.book.entry(peer).name for peer in sorted(asked)]
     return Diagnosis(list(checks.values()), names, notes)
 
 
@@ -151,7 +152,7 @@ async def _listen(of: Examined, asked: set[int], notes: list[str]) -> Serving | 
     """Answer others who look; None when a peer of this site, or another program, has the port."""
 
     def admit(context: Any) -> None:
-        asked.add(caller_of(of.book, context).peer)
+        asked.add(caller_of(of.members, context).peer)
 
     def brought(threshold: Threshold) -> None:
         if of.ways is not None:
@@ -159,12 +160,12 @@ async def _listen(of: Examined, asked: set[int], notes: list[str]) -> Serving | 
 
     door = ServerDoor(
         identity=of.identity,
-        book=of.book,
+        members=of.members,
         me=of.me,
         callers=of.neighbors,
         elsewhere=brought if of.ways is not None and of.ways.relayed else None,
     )
-    handlers = {CHECK: check_handler(lambda: of.own().to_bytes(), admit)}
+    handlers = {CHECK: answering(lambda: of.own().to_bytes(), admit)}
     try:
         return await serve(door, handlers, lambda address, why: None)
     except RuntimeError as error:
@@ -176,7 +177,7 @@ async def _listen(of: Examined, asked: set[int], notes: list[str]) -> Serving | 
 
 
 async def _round(of: Examined, peers: list[int]) -> list[PairCheck]:
-    return list(await asyncio.gather(*(_check(of, of.book.entry(peer)) for peer in peers)))
+    return list(await asyncio.gather(*(_check(of, of.members.book.entry(peer)) for peer in peers)))
 
 
 async def _check(of: Examined, entry: Entry) -> PairCheck:
@@ -223,7 +224,7 @@ async def _port(of: Examined, entry: Entry) -> None:
 
 
 async def _relay(of: Examined, entry: Entry) -> None:
-    relay = of.book.way(entry)
+    relay = of.members.book.way(entry)
     if relay is not None:
         try:
             _, writer = await ask_relay(of.folder, relay, Ask("call", entry.fingerprint))
@@ -233,7 +234,7 @@ async def _relay(of: Examined, entry: Entry) -> None:
 
 
 def _context(of: Examined, entry: Entry) -> ssl.SSLContext:
-    context = pinned_context(of.folder, [entry.certificate], ssl.PROTOCOL_TLS_CLIENT)
+    context = pinned_context(of.folder, of.members.taken(entry.peer), ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["h2"])
     return context
 
@@ -338,7 +339,7 @@ def _same(what: str, mine: str, theirs: str, who: str) -> None:
 
 async def _ask(of: Examined, entry: Entry) -> Checkup:
     credentials = grpc.ssl_channel_credentials(
-        entry.certificate.encode(), of.identity.key, of.identity.certificate.encode()
+        of.members.roots([entry.peer]), of.identity.key, of.identity.certificate.encode()
     )
     where = entry.address if of.ways is None else of.ways.address(entry)
     settings = [*options(USUAL), ("grpc.ssl_target_name_override", TLS_NAME)]

@@ -84,7 +84,18 @@ def status(of: Participant) -> dict[str, Any]:
         "releases_planned": of.planned.most,
         "releases_sure": of.planned.sure,
         "rehearsal": of.rehearsed,
+        **_new_key(host),
     }
+
+
+def _new_key(host: Host) -> dict[str, Any]:
+    """Who has heard that this peer has a new key, if it has one."""
+    newest = host.people.fingerprints(host.me)[-1]
+    if newest == host.book.entry(host.me).fingerprint:
+        return {}
+    heard = [line.entry.name for line in host.lines.values() if newest in line.heard]
+    neighbors = [line.entry.name for line in host.lines.values()]
+    return {"new_key": {"fingerprint": newest, "heard": heard, "neighbors": neighbors}}
 
 
 def releases(of: Participant) -> int:

@@ -42,6 +42,7 @@ from bruit.peers.site.own_records import OwnTask, read_share
 from bruit.peers.wire.address_book import AddressBook, people_digest
 from bruit.peers.wire.checkup import Checkup
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.members import FOLDER, Members
 from bruit.peers.wire.seals import BookSeals
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.randomness import Dice, Replay, Secure
@@ -213,7 +214,8 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     agreed, records = _agreed_with_records(site, book)  # before a key is used
     privacy = _own_noise(site, agreed)
     budget = _budget(site, agreed)
-    identity = own_identity(site, book)
+    members = members_of(site, book)
+    identity = own_identity(site, members)
     wait_for = _wanted(site, agreed.graph, agreed.steps, agreed.algorithm.schedule)
     _keep_private(site)
     run = agreed_id(book, agreed)
@@ -231,7 +233,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         public=draws.public,
         masks=masks,
     )
-    seals = BookSeals(identity, book, run, rehearse is not None)
+    seals = BookSeals(identity, members, run, rehearse is not None)
     seat, horizon = _seat(site, agreed, door, draws, seals)
     host = Host(
         identity=identity,
@@ -242,6 +244,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         ledger=ledger,
         masks=masks,
         settings=_settings(site, agreed, wait_for, horizon),
+        members=members,
         ways=ways_of(site, book),
         checkup=_checkup(book, agreed),
     )
@@ -320,10 +323,18 @@ def _own_noise(site: Site, agreed: AgreedRun[OwnTask]) -> Mechanism | None:
     return privacy.raised(me, own.sigma)
 
 
-def own_identity(site: Site, book: AddressBook) -> Identity:
-    """This peer's key; refused where the address book lists another certificate."""
+def members_of(site: Site, book: AddressBook) -> Members:
+    """The people of the book, with the successions this site has heard of."""
+    members = Members(book, site.folder / FOLDER)
+    members.look()
+    return members
+
+
+def own_identity(site: Site, members: Members) -> Identity:
+    """This peer's key; refused where the address book lists another certificate, and nobody has
+    heard that it was changed."""
     identity = Identity.load(site.folder / site.file.identity)
-    if book.entry(site.file.peer).fingerprint != identity.fingerprint():
+    if identity.fingerprint() not in members.fingerprints(site.file.peer):
         raise ConfigError(
             f"the address book lists another certificate for peer {site.file.peer}; compare "
             f"fingerprints"

@@ -74,7 +74,7 @@ class Checkup:
         return found
 
 
-def check_handler(answer: Callable[[], bytes], admit: Callable[[Any], object]) -> Any:
+def answering(answer: Callable[[], bytes], admit: Callable[[Any], object]) -> Any:
     """How a server answers; `admit` raises for who may not ask."""
 
     async def check(asked: bytes, context: Any) -> bytes:
@@ -85,3 +85,20 @@ def check_handler(answer: Callable[[], bytes], admit: Callable[[Any], object]) -
         return answer()
 
     return grpc.unary_unary_rpc_method_handler(check)
+
+
+def hearing(hear: Callable[[bytes], None], admit: Callable[[Any], object]) -> Any:
+    """How a server hears one word; what `hear` refuses is said to who said it."""
+
+    async def told(said: bytes, context: Any) -> bytes:
+        try:
+            admit(context)
+        except RemoteProtocolError as error:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+        try:
+            hear(said)
+        except RemoteProtocolError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        return b""
+
+    return grpc.unary_unary_rpc_method_handler(told)

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import (
@@ -38,6 +38,7 @@ TLS_NAME = (
     "bruit-peer"  # the same for everybody: peers are told apart by fingerprint, never by address
 )
 KEY, SIGNING_KEY, CERTIFICATE = "key.pem", "signing.pem", "certificate.pem"
+STAMPS = "stamps.key"  # only where the key has been changed: what stamps were made with before
 LONGEST_NAME = 64  # what X.509 allows
 SIGNING_OID = x509.ObjectIdentifier(
     "2.25.89645737593031009957070058615026636935"
@@ -53,6 +54,7 @@ class Identity:
     certificate: str
     key: bytes = field(repr=False)
     signing_key: bytes = field(repr=False)
+    stamps: bytes = field(repr=False, default=b"")  # keys of stamps, if not those of `key`
 
     @classmethod
     def create(cls, name: str, days: int = 3650, now: datetime | None = None) -> Identity:
@@ -77,8 +79,13 @@ class Identity:
             )
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name, content in ((SIGNING_KEY, self.signing_key), (KEY, self.key)):
-                _write_secret(folder / name, content)
+            for name, content in (
+                (SIGNING_KEY, self.signing_key),
+                (KEY, self.key),
+                (STAMPS, self.stamps),
+            ):
+                if content:
+                    _write_secret(folder / name, content)
         except OSError as error:
             raise ConfigError(
                 f"cannot write the keys in {folder}: {error.strerror or error}"
@@ -90,7 +97,8 @@ class Identity:
         """Read an identity back; keys and certificate must belong together and be valid now."""
         folder = Path(folder)
         content = {name: _read(folder / name) for name in (KEY, SIGNING_KEY, CERTIFICATE)}
-        for name in (KEY, SIGNING_KEY):
+        stamps = _read(folder / STAMPS) if (folder / STAMPS).exists() else b""
+        for name in (KEY, SIGNING_KEY, *((STAMPS,) if stamps else ())):
             _warn_if_open(folder / name)
         certificate = read_certificate(
             content[CERTIFICATE].decode("utf-8", "replace"), str(folder / CERTIFICATE)
@@ -112,7 +120,11 @@ class Identity:
                 )
         check_dates(certificate, str(folder / CERTIFICATE), now)
         return cls(
-            name_of(certificate), content[CERTIFICATE].decode(), content[KEY], content[SIGNING_KEY]
+            name_of(certificate),
+            content[CERTIFICATE].decode(),
+            content[KEY],
+            content[SIGNING_KEY],
+            stamps,
         )
 
     def fingerprint(self) -> str:
@@ -176,7 +188,15 @@ def read_certificate(pem: str, where: str = "the certificate") -> x509.Certifica
         raise ConfigError(
             f"{where} is not signed by its own key; use one made by `bruit peer key`"
         ) from error
-    except (ValueError, TypeError, x509.ExtensionNotFound, x509.DuplicateExtension) as error:
+    except (
+        ValueError,
+        TypeError,
+        UnsupportedAlgorithm,
+        x509.InvalidVersion,
+        x509.ExtensionNotFound,
+        x509.DuplicateExtension,
+        x509.UnsupportedGeneralNameType,
+    ) as error:
         raise ConfigError(
             f"{where} cannot be read ({error}); use one made by `bruit peer key`"
         ) from error

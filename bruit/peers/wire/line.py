@@ -20,13 +20,16 @@ from bruit.peers.journal.journal import Journal
 from bruit.peers.wire.address_book import Entry
 from bruit.peers.wire.codec import METHOD, SERVICE, Conversation, Frame, Limits, decode, encode
 from bruit.peers.wire.identity import TLS_NAME, Identity
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.said_once import SaidOnce
 from bruit.peers.wire.stamps import Scale
+from bruit.peers.wire.succession import SUCCEED
 from bruit.peers.wire.versions import SPOKEN
 
 log = logging.getLogger("bruit.peers")
 PATH = f"/{SERVICE}/{METHOD}"
 Stream = Any  # grpc.aio's stream of bytes both ways
+TELLING = 10.0  # seconds for a succession to be heard
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two attempts to connect
 
 
@@ -49,6 +52,7 @@ class Line:
 
     identity: Identity
     entry: Entry
+    members: Members
     journal: Journal
     mine: Conversation
     theirs: Conversation
@@ -61,6 +65,8 @@ class Line:
     sent_bytes: int = 0
     refused: int = 0
     said_bye: bool = False  # and the neighbor has confirmed it
+    successions: asyncio.Event = field(default_factory=asyncio.Event)  # the neighbor may not know
+    heard: set[str] = field(default_factory=set)  # new certificates that the neighbor knows of
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _closing: bool = False
     _told: SaidOnce = field(default_factory=lambda: SaidOnce(log))
@@ -131,7 +137,9 @@ class Line:
 
     def _channel(self) -> grpc.aio.Channel:
         credentials = grpc.ssl_channel_credentials(
-            self.entry.certificate.encode(), self.identity.key, self.identity.certificate.encode()
+            self.members.roots([self.entry.peer]),
+            self.identity.key,
+            self.identity.certificate.encode(),
         )
         settings = [*options(self.limits), ("grpc.ssl_target_name_override", TLS_NAME)]
         return grpc.aio.secure_channel(self.target or self.entry.address, credentials, settings)
@@ -160,16 +168,38 @@ class Line:
         self.connected = True
         reader = asyncio.create_task(self._listen(call))
         writer = asyncio.create_task(self._speak(call, first.acknowledged))
+        teller = asyncio.create_task(self._tell_successions(channel))
         try:
             done, _ = await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
         finally:  # also when this peer leaves: both have ended, and what they ended with is nobody's surprise
             reader.cancel()
             writer.cancel()
+            teller.cancel()
             call.cancel()
-            await asyncio.gather(reader, writer, return_exceptions=True)
+            await asyncio.gather(reader, writer, teller, return_exceptions=True)
         for task in (reader, writer):
             if task in done:
                 task.result()
+
+    async def _tell_successions(self, channel: grpc.aio.Channel) -> None:
+        """The neighbor hears of every new certificate this peer knows of, once."""
+        call: Any = channel.unary_unary(f"/{SERVICE}/{SUCCEED}")
+        while True:
+            self.successions.clear()
+            for one in self.members.known():
+                if one.new not in self.heard:
+                    try:
+                        await call(one.text().encode(), timeout=TELLING)
+                    except grpc.aio.AioRpcError as error:
+                        why = error.details()
+                        self._told.warn(
+                            (one.new,), "%s refuses a succession: %s", self.entry.name, why
+                        )
+                        if error.code() != grpc.StatusCode.INVALID_ARGUMENT:
+                            return  # when the line is laid again
+                    else:
+                        self.heard.add(one.new)
+            await self.successions.wait()
 
     async def _read(self, call: Stream) -> bytes:
         data = await call.read()

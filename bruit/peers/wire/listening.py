@@ -21,8 +21,8 @@ import grpc
 
 from bruit.errors import BrokenStateError, BruitError, RemoteProtocolError
 from bruit.peers.journal.journal import Journal
-from bruit.peers.wire.address_book import AddressBook, Entry
-from bruit.peers.wire.checkup import CHECK, check_handler
+from bruit.peers.wire.address_book import Entry
+from bruit.peers.wire.checkup import CHECK, answering, hearing
 from bruit.peers.wire.codec import (
     CONTROL,
     METHOD,
@@ -33,9 +33,11 @@ from bruit.peers.wire.codec import (
     encode,
 )
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.said_once import SaidOnce
 from bruit.peers.wire.serving import ServerDoor, Serving, caller_of, serve
 from bruit.peers.wire.stamps import Scale
+from bruit.peers.wire.succession import SUCCEED
 from bruit.peers.wire.threshold import Threshold
 from bruit.peers.wire.versions import SPOKEN, Versions
 from bruit.peers.wire.waiting import EACH, Waiting
@@ -62,7 +64,7 @@ class Listener:
     """
 
     identity: Identity
-    book: AddressBook
+    members: Members
     me: int
     callers: Iterable[int]  # who may call: the neighbors
     voice: Callable[[int], Conversation]
@@ -74,6 +76,7 @@ class Listener:
     carried: Callable[[int], int]
     scale: Scale
     elsewhere: Callable[[Threshold], None] | None = None  # opens no port: callers are brought
+    learned: Callable[[], None] = lambda: None  # there is a succession that others should hear of
     checkup: Callable[[], bytes] | None = None  # what is told to who asks before a run
     due: Callable[[int, Frame], None] = lambda sender, frame: (
         None
@@ -125,10 +128,11 @@ class Listener:
         """Begin to listen; RuntimeError when the port cannot be had."""
         handlers: dict[str, Any] = {METHOD: grpc.stream_stream_rpc_method_handler(self._talk)}
         if self.checkup is not None:
-            handlers[CHECK] = check_handler(self.checkup, self._caller)
+            handlers[CHECK] = answering(self.checkup, self._caller)
+        handlers[SUCCEED] = hearing(self._succeed, self._caller)
         door = ServerDoor(
             identity=self.identity,
-            book=self.book,
+            members=self.members,
             me=self.me,
             callers=list(self.callers),
             limits=self.limits,
@@ -155,8 +159,19 @@ class Listener:
             why,
         )
 
+    def _succeed(self, data: bytes) -> None:
+        """Hear of a new certificate of anybody; whoever hears news passes it on."""
+        try:
+            news = self.members.learn(data)
+        except RemoteProtocolError as error:
+            self.refused["succession"] += 1
+            self._told.warn(("succession", str(error)), "refused a succession: %s", error)
+            raise
+        if news:
+            self.learned()
+
     def _caller(self, context: Any) -> Entry:
-        return caller_of(self.book, context)
+        return caller_of(self.members, context)
 
     async def _talk(self, requests: Any, context: Any) -> None:
         """One neighbor's stream: check, queue, and send receipts for what is in the journal."""

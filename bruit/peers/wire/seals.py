@@ -8,20 +8,20 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bruit.algorithms.schedules.vouchers import Seals
-from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.identity import Identity, signing_key
+from bruit.peers.wire.members import Members
 
 
 @dataclass(frozen=True, eq=False)
 class BookSeals(Seals):
-    """One participant's own key, and the public ones of all others; a seal of another run, or of
+    """One participant's own key, and the public ones of all others, former ones too; a seal of another run, or of
     a rehearsal of this one, is none of this one."""
 
     identity: Identity
-    book: AddressBook
+    members: Members
     run: str
     rehearsal: bool = False
-    _keys: dict[int, Ed25519PublicKey] = field(default_factory=dict, repr=False)
+    _keys: dict[str, Ed25519PublicKey] = field(default_factory=dict, repr=False)
 
     def _text(self, text: str) -> bytes:
         walk = "rehearsed walk" if self.rehearsal else "walk"
@@ -31,11 +31,16 @@ class BookSeals(Seals):
         return self.identity.sign(self._text(text))
 
     def check(self, peer: int, text: str, seal: bytes) -> bool:
-        if peer not in self._keys:
-            certificate = self.book.entry(peer).certificate
-            self._keys[peer] = Ed25519PublicKey.from_public_bytes(signing_key(certificate))
+        return any(
+            self._signed_by(certificate, text, seal)
+            for certificate in reversed(self.members.ever(peer))
+        )
+
+    def _signed_by(self, certificate: str, text: str, seal: bytes) -> bool:
+        if certificate not in self._keys:
+            self._keys[certificate] = Ed25519PublicKey.from_public_bytes(signing_key(certificate))
         try:
-            self._keys[peer].verify(seal, self._text(text))
+            self._keys[certificate].verify(seal, self._text(text))
         except InvalidSignature:
             return False
         return True

@@ -11,10 +11,11 @@ from typing import Any
 import grpc
 
 from bruit.errors import RemoteProtocolError
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import Entry
 from bruit.peers.wire.codec import SERVICE, USUAL, Limits
 from bruit.peers.wire.identity import Identity, fingerprint
 from bruit.peers.wire.line import options
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.threshold import PATIENCE, Threshold
 
 
@@ -42,7 +43,7 @@ class ServerDoor:
     `elsewhere` brings them from."""
 
     identity: Identity
-    book: AddressBook
+    members: Members
     me: int
     callers: Sequence[int]
     limits: Limits = USUAL
@@ -67,10 +68,8 @@ async def serve(
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(SERVICE, dict(handlers)),)
     )
-    credentials = grpc.ssl_server_credentials(
-        [(door.identity.key, door.identity.certificate.encode())],
-        door.book.certificates(door.callers),
-        require_client_auth=True,
+    credentials = grpc.dynamic_ssl_server_credentials(
+        _who_may_call(door), lambda: _who_may_call(door), require_client_authentication=True
     )
     server.add_secure_port(f"unix:{threshold.private}", credentials)
     await server.start()
@@ -79,14 +78,20 @@ async def serve(
         if door.elsewhere is not None:
             door.elsewhere(threshold)
         else:
-            await threshold.open(door.book.entry(door.me))
+            await threshold.open(door.members.book.entry(door.me))
     except BaseException:
         await serving.stop(None)
         raise
     return serving
 
 
-def caller_of(book: AddressBook, context: Any) -> Entry:
+def _who_may_call(door: ServerDoor) -> Any:
+    """What TLS takes at this moment: asked at every handshake."""
+    own = (door.identity.key, door.identity.certificate.encode())
+    return grpc.ssl_server_certificate_configuration([own], door.members.roots(door.callers))
+
+
+def caller_of(members: Members, context: Any) -> Entry:
     """Who speaks, by the pinned certificate; anything but TLS 1.3 is refused."""
     facts = context.auth_context()
     version = facts.get("ssl_tls_version", [b"an unknown version of TLS"])[0]
@@ -95,7 +100,7 @@ def caller_of(book: AddressBook, context: Any) -> Entry:
             f"a caller speaks {version.decode(errors='replace')}; here it is TLS 1.3 only"
         )
     shown = facts.get("x509_pem_cert", [b""])[0].decode(errors="replace")
-    entry = book.by_fingerprint(fingerprint(shown)) if shown else None
+    entry = members.by_fingerprint(fingerprint(shown)) if shown else None
     if entry is None:
         raise RemoteProtocolError("a caller whose certificate is not in the address book")
     return entry

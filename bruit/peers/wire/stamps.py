@@ -5,7 +5,7 @@ finds out.
     words  = ledger lines so far, the life (start) in which the message was made
     tag    = HMAC(key 1; run, sender, receiver, sequence, words)       sealed words = words xor HMAC(key 2; tag)
 
-The keys are derived from the peer's identity key, which is not in the journal. Every message
+The keys are derived from the peer's first identity key, which is not in the journal. Every message
 carries its stamp; the receiver keeps the last one in its own journal and shows it back (`echo`)
 with its receipts. Only this peer can have made it, and only this peer can read it: how often a peer
 has released something is nobody else's business, since the path of a walk may be what hides people.
@@ -48,17 +48,30 @@ class Words(NamedTuple):
     life: bytes  # which start made it
 
 
+def stamp_keys(identity: Identity) -> bytes:
+    """The keys of all stamps that this peer ever makes, 64 bytes for runs and 64 for rehearsals:
+    they follow from its first key, and stay when that is changed. Else a copy from before the
+    change could not read the stamps made after it, and nothing would stop it."""
+    if identity.stamps:
+        if len(identity.stamps) != 128:
+            raise ConfigError(f"stamps.key of {identity.name} is damaged; put back the right file")
+        return identity.stamps
+    key = load_pem_private_key(identity.key, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ConfigError(f"the key of {identity.name} is not a P-256 key")
+    secret = key.private_numbers().private_value.to_bytes(32, "big")
+    return b"".join(
+        HKDF(SHA256(), 64, None, purpose).derive(secret)
+        for purpose in (b"bruit stamps 1", b"bruit stamps 1, rehearsal")
+    )
+
+
 class Stamps:
     """Makes and reads the stamps of one peer in one run; those of a rehearsal say nothing about the
     real run."""
 
     def __init__(self, identity: Identity, run_id: str, me: int, rehearsal: bool = False) -> None:
-        key = load_pem_private_key(identity.key, None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ConfigError(f"the key of {identity.name} is not a P-256 key")
-        secret = key.private_numbers().private_value.to_bytes(32, "big")
-        purpose = b"bruit stamps 1, rehearsal" if rehearsal else b"bruit stamps 1"
-        keys = HKDF(SHA256(), 64, None, purpose).derive(secret)
+        keys = stamp_keys(identity)[64 * rehearsal :][:64]
         self._tag_key, self._word_key = keys[:32], keys[32:]
         self._run, self._me = bytes.fromhex(run_id), me
 

@@ -416,6 +416,7 @@ def test_a_line_whose_two_halves_end_at_once_surprises_nobody(lonely):
         line = Line(
             identity=host.identity,
             entry=host.book.entry(1),
+            members=host.people,
             journal=host.journal,
             mine=host._voice(0),
             theirs=host._voice(1),

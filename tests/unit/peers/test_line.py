@@ -44,6 +44,7 @@ def test_pauses_grow_only_while_nobody_answers(monkeypatch, up, pauses):
             await Line(
                 identity=None,
                 entry=None,
+                members=None,
                 journal=None,
                 mine=None,
                 theirs=None,

@@ -8,6 +8,7 @@ from bruit.errors import BrokenStateError, RemoteProtocolError
 from bruit.peers.wire.address_book import AddressBook, Entry
 from bruit.peers.wire.codec import Conversation, Frame, encode
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.seals import BookSeals
 from bruit.peers.wire.stamps import NO_LIFE, Scale, Stamps
 from tests.unit.peers.toy_peer import RUN, open_journal
@@ -147,8 +148,8 @@ def test_what_was_signed_in_a_rehearsal_is_nothing_in_the_run_itself():
         for k, one in enumerate(people)
     )
     text = "token 11, attempt 0, to 1"
-    real, rehearsed = (BookSeals(people[0], book, RUN, which) for which in (False, True))
-    reader = BookSeals(people[1], book, RUN)
+    real, rehearsed = (BookSeals(people[0], Members(book), RUN, which) for which in (False, True))
+    reader = BookSeals(people[1], Members(book), RUN)
     assert reader.check(0, text, real.sign(text))
     assert not reader.check(0, text, rehearsed.sign(text))
-    assert not BookSeals(people[1], book, "cd" * 32).check(0, text, real.sign(text))
+    assert not BookSeals(people[1], Members(book), "cd" * 32).check(0, text, real.sign(text))
