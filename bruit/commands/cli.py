@@ -22,12 +22,12 @@ from bruit.commands.columns import columns_app
 from bruit.commands.epsilon import epsilon
 from bruit.commands.experiments import init, replay, run, sweep
 from bruit.commands.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, Commands
-from bruit.commands.keys import key_app
+from bruit.commands.network.keys import key_app
+from bruit.commands.network.relay import relay_app
 from bruit.commands.peers import network_app, peer_app
 from bruit.commands.plan import plan
 from bruit.commands.predict import predict
 from bruit.commands.printing import Printer, Reply, warn
-from bruit.commands.relay import relay_app
 from bruit.commands.starting import begin
 from bruit.commands.statistics.gopa import gopa_app
 from bruit.commands.statistics.ldp import ldp_app

@@ -1,0 +1,1 @@
+"""Commands about how real peers reach and know each other."""
