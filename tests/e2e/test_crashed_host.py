@@ -192,9 +192,8 @@ def one_life(site, around, chance, place):
         one.host.journal._finish()  # as Python does it at the latest
 
 
-@pytest.mark.parametrize(
-    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_many_kills_of_a_live_host(tmp_path, seed):
     sites = found_small(tmp_path, MEAN.replace("steps = 6", f"steps = {STEPS}"))
     chance, around, site, lives = random.Random(seed), Neighbors(sites), sites[0], 0

@@ -163,6 +163,7 @@ def test_a_run_without_noise_says_so_in_one_sentence(bruit, mean):
     assert sentence in json.loads(Path("runs/mean-seed3.run/model.json").read_text())["warnings"]
 
 
+@pytest.mark.slow
 def test_a_run_worse_than_alone_says_so_and_what_would_help(bruit, learn):
     better = bruit("run", learn, "--out", "good.run")
     assert "worse than staying alone" not in better.out

@@ -180,7 +180,11 @@ class _Named(br.algorithms.silos.masked_sgd.State):
         (Weather(4, 10.0, steps=6, spare=14, deaths=0), (1, 2)),
         (Weather(7, 10.0, steps=6, spare=14, dropouts=2, deaths=2), (3, 4)),
         (Weather(10, 10.0, 0.2, steps=6, spare=14, dropouts=3, colluders=2, deaths=2), (5, 8)),
-        (Weather(7, 10.0, steps=5, spare=25, dropouts=2, lies=("two lists", "silent")), (6, 7)),
+        pytest.param(
+            Weather(7, 10.0, steps=5, spare=25, dropouts=2, lies=("two lists", "silent")),
+            (6, 7),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["four", "seven, two die", "ten", "a liar"],
 )

@@ -22,7 +22,12 @@ def blank(name, cap, rest, sigma, steps, **more):
 
 
 @pytest.mark.parametrize(
-    ("name", "cap", "rest"), [("complete:50", 4, 1), ("path:5", 2, 2), ("torus:4x5", 3, 4)]
+    ("name", "cap", "rest"),
+    [
+        ("complete:50", 4, 1),
+        pytest.param("path:5", 2, 2, marks=pytest.mark.slow),
+        ("torus:4x5", 3, 4),
+    ],
 )
 def test_the_planned_noise_gives_the_planned_epsilon_back(name, cap, rest):
     where = graph(name)

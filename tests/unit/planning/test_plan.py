@@ -35,6 +35,7 @@ def test_every_protocol_is_found_by_looking():
     assert set(protocols()) >= KNOWN
 
 
+@pytest.mark.slow
 def test_the_walk_of_the_specification():
     # walk:RW-3: n = 2000, 12 contributions, (1, 1e-6): local 14.6347, verified walk
     # 3.4030.

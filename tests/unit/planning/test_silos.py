@@ -38,7 +38,9 @@ def three():
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
-@pytest.mark.parametrize(("q", "gone"), [(1.0, 0), (1.0, 1), (0.5, 1)])
+@pytest.mark.parametrize(
+    ("q", "gone"), [(1.0, 0), (1.0, 1), pytest.param(0.5, 1, marks=pytest.mark.slow)]
+)
 def test_the_noise_keeps_the_budget_and_a_little_less_does_not(adjacency, q, gone):
     question = asked(steps=4, sample_rate=q, adjacency=adjacency, dropouts=gone)
     for option in plan_silos(question).options:
@@ -51,6 +53,7 @@ def test_the_noise_keeps_the_budget_and_a_little_less_does_not(adjacency, q, gon
         assert cost(0.998 * option.noise_multiplier) > question.epsilon
 
 
+@pytest.mark.slow
 def test_a_sample_saves_no_noise():
     """The mean gradient of 20 releases carries z / q: about the same or more with a sample."""
     for adjacency, expected in (("replace", 0.9995), ("add-remove", 1.0244)):
@@ -169,6 +172,7 @@ def test_descent_is_masked_sgd_without_noise():
     np.testing.assert_allclose(masked_run(problems, 0.0, 1), models[0, 0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_descent_has_the_law_of_masked_sgd():
     """300 runs against 20,000 draws: the mean of 4 coordinates within 4.5 standard errors (false
     alarms below 3e-5), deviations within a factor 1 +- 0.19 (below 2e-5; a deviation 1.41 times as

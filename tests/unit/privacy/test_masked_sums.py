@@ -49,7 +49,14 @@ def run_of(noise, peers=5, steps=6, algorithm=None):
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
-@pytest.mark.parametrize(("q", "z", "steps"), [(0.05, 2.0, 40), (0.3, 4.0, 10), (0.5, 1.0, 3)])
+@pytest.mark.parametrize(
+    ("q", "z", "steps"),
+    [
+        pytest.param(0.05, 2.0, 40, marks=pytest.mark.slow),
+        (0.3, 4.0, 10),
+        pytest.param(0.5, 1.0, 3, marks=pytest.mark.slow),
+    ],
+)
 def test_few_who_collude_learn_what_a_trusted_curator_would_publish(q, z, steps, adjacency):
     """To 1e-3, and never below."""
     noise = RecordSums(clip=0.5, sigma=0.5 * z, sample_rate=q, adjacency=adjacency)
@@ -231,6 +238,7 @@ def test_a_budget_charges_what_is_promised_and_stops_at_the_limit(rate):
     assert budget.allows(ledger, 0, Mask(1.0))
 
 
+@pytest.mark.slow
 def test_an_epsilon_is_kept_with_all_spare_attempts():
     """Noise made for epsilon is made for steps + spare attempts of the same kind."""
     from bruit.runs.build import build

@@ -178,6 +178,7 @@ def test_strangers_and_holes_that_nobody_agreed_on_are_refused():
         plain.predict([{"age": None}])
 
 
+@pytest.mark.slow
 def test_a_pipeline_is_made_of_scikit_learn_alone():
     """Whoever stores it with joblib or skops needs no bruit to load it."""
     code = (

@@ -420,9 +420,8 @@ def test_a_bad_fit_says_what_is_wrong(estimator, changed, message):
         estimator.fit(**{"X": ROWS, "y": SIGNS, "peers": WHOSE, **changed})
 
 
-@pytest.mark.parametrize(
-    "kind", [GossipClassifier, pytest.param(WalkClassifier, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [GossipClassifier, WalkClassifier])
 def test_rows_are_clipped_one_by_one_and_drawn_in_secret(kind):
     """sums of clipped rows, over the public expected batch (silo:SILO-1, SILO-2)"""
     asked = {"row_bound": 2.0, "epsilon": 3.0, "delta": 1e-5, "level": "record"}

@@ -343,6 +343,7 @@ def test_a_run_is_stopped_and_what_fails_is_told(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_keeps_what_was_done(tmp_path):
     with testclient.TestClient(create_app(tmp_path), base_url="http://127.0.0.1") as client:
         client.post("/api/runs", json={"name": "long", "experiment": LONG}, headers=PAGE)
