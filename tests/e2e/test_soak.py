@@ -26,7 +26,7 @@ def test_what_is_counted_for_the_record_holds(question):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,  # only a failure takes that long
         check=False,
     )
     counts = json.loads(done.stdout)
