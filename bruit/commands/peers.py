@@ -11,6 +11,7 @@ import typer
 from bruit.commands.printing import Detail, Printer, Reply
 from bruit.commands.terminal import Force, Json, Quiet, err
 from bruit.errors import ConfigError
+from bruit.how_many import how_many
 
 if TYPE_CHECKING:
     from bruit.tasks.data.own_rows import Agreement
@@ -157,7 +158,8 @@ def peer_data(
     notes: list[str] = []
     count, width = write_records(file, agreement, records, public, notes.append)
     kind = agreed.task.kind
-    wrote = f"wrote {count} records of {width} columns for a task of kind {kind} to {records}"
+    size = f"{how_many(count, 'record')} of {how_many(width, 'column')}"
+    wrote = f"wrote {size} for a task of kind {kind} to {records}"
     lines = [*notes, f"{wrote} (keep it secret)"]
     if agreed.task.rows == "none" and agreement.prepared is None and kinds()[kind].scored:
         lines.append(
@@ -211,7 +213,7 @@ def peer_backup(
     lines = back_up(read_site(site), site, out_file)
     about = {"out": str(out_file), "ledger_lines": lines}
     wrote = (
-        f"wrote keys, agreements and {lines} ledger lines to {out_file} (keep it as secret as "
+        f"wrote keys, agreements and {how_many(lines, 'ledger line')} to {out_file} (keep it as secret as "
         f"key.pem)"
     )
     Printer(json=as_json).answer(Reply(about, [wrote]))
@@ -255,7 +257,7 @@ def network_init(
         )
     if agreed.privacy is not None:
         lines.append(agreed.planned.words() if agreed.budget is None else agreed.planned.promise())
-    lines.append(f"wrote {len(sites)} participants in {folder}; start each with")
+    lines.append(f"wrote {how_many(len(sites), 'participant')} in {folder}; start each with")
     lines.append(f"  bruit peer run {sites[0]}")
     Printer(json=as_json).answer(Reply(about, lines))
 

@@ -15,6 +15,7 @@ from bruit.commands.printing import Beside, Exactly, Line, Printer
 from bruit.commands.terminal import Force, Json, Quiet
 from bruit.errors import ConfigError
 from bruit.files import check_place, write_whole
+from bruit.how_many import how_many
 
 if TYPE_CHECKING:
     from bruit.runs.model import Model
@@ -119,7 +120,7 @@ class _Predicted:
 
 
 def _notes(about: dict[str, Any], output: Path | None) -> list[str]:
-    rows = "1 row" if about["rows"] == 1 else f"{about['rows']} rows"
+    rows = how_many(about["rows"], "row")
     lines = [
         f"{rows}, {about['model']}" + ("" if output is None else f"; predictions are in {output}")
     ]

@@ -16,6 +16,7 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.files import check_place, write_whole
+from bruit.how_many import how_many
 
 if TYPE_CHECKING:
     from bruit.graphs.graph import Graph
@@ -151,7 +152,7 @@ def _lines(path: Path, text: str) -> list[tuple[int, list[str]]]:
             continue
         if len(columns) not in (2, 3):
             raise ConfigError(
-                f"{path}, line {number}: {len(columns)} column(s) in {line.strip()[:60]!r}; "
+                f"{path}, line {number}: {how_many(len(columns), 'column')} in {line.strip()[:60]!r}; "
                 "expected two ids, and perhaps a weight"
             )
         if lines and len(columns) != len(lines[0][1]):

@@ -16,6 +16,7 @@ from bruit.errors import ConfigError
 from bruit.graphs.edge_files import EdgeFile, ego_path, read_edges
 from bruit.graphs.graph import Graph, Weights
 from bruit.graphs.validity import TOLERANCE
+from bruit.how_many import how_many
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -102,7 +103,7 @@ def from_edges(
     loops = pairs[:, 0] == pairs[:, 1]
     if loops.any():
         warnings.warn(
-            f"{int(loops.sum())} self-loop(s) dropped, the first at peer {pairs[loops][0, 0]}: "
+            f"{how_many(int(loops.sum()), 'self-loop')} dropped, the first at peer {pairs[loops][0, 0]}: "
             "self-weights come from the mixing rule",
             stacklevel=2,
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from bruit.errors import ConfigError
 from bruit.files import write_whole
+from bruit.how_many import how_many
 from bruit.planning.option import rounded_up
 from bruit.planning.plan import Plan
 from bruit.runs.settings import document
@@ -77,7 +78,7 @@ def experiment_text(plan: Plan) -> str:
         )
     else:
         comments.append(
-            f"# the data are an example: name yours, for models of {asked.dim} number(s) as "
+            f"# the data are an example: name yours, for models of {how_many(asked.dim, 'number')} as "
             f"planned; the"
             " rate is that of the bound, and may be chosen freely"
         )

@@ -17,6 +17,7 @@ from typing import Any
 from bruit.errors import BruitError, ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
+from bruit.how_many import how_many
 from bruit.planning.option import Option, Traits
 from bruit.planning.question import Question
 from bruit.planning.worth import without_data, worth
@@ -75,7 +76,7 @@ def claim(asked: Question, option: Option) -> str:
         "ideal, true of real numbers and not of what is sent: " if option.status == "ideal" else ""
     )
     aim = f"epsilon = {asked.epsilon:g} at delta = {asked.delta:g}, user level,"
-    against = f"against {asked.colluders} peer(s)"
+    against = f"against {how_many(asked.colluders, 'peer')}"
     if option.status == "heuristic":
         return f"aims at {aim} {against}: a heuristic, no guarantee for anybody; account for it with `bruit epsilon`"
     if asked.protect == "mean":

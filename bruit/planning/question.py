@@ -13,6 +13,7 @@ from bruit.domains import counts, nonnegative, positive
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
+from bruit.how_many import how_many
 from bruit.privacy.toolbox.gaussian import mu_of
 from bruit.privacy.toolbox.rounding import FARTHEST, USUAL, allowance
 
@@ -115,10 +116,9 @@ class Question:
         gamma, delta = allowance(rounding, self.delta, max(USUAL, max(asked) + 1))
         if not (gamma <= 2 and 2 * gamma < min(asked)):
             raise PrivacyError(
-                f"finite precision alone takes {2 * gamma:.2g} of epsilon, with {self.dim} "
-                f"number(s) in"
-                f" a message, and {min(asked):g} is asked for; plan fewer steps, or a larger "
-                f"epsilon"
+                f"finite precision alone takes {2 * gamma:.2g} of epsilon, with "
+                f"{how_many(self.dim, 'number')} in a message, and {min(asked):g} is asked "
+                "for; plan fewer steps, or a larger epsilon"
             )
         caps = None if self.caps is None else np.minimum(self.caps, FARTHEST) - 2 * gamma
         return replace(

@@ -92,7 +92,7 @@ class Attempts:
         if not away:
             return "nobody was absent"
         if len(away) > NAMED:
-            return f"absent: {len(away)} peers, each at least once"
+            return f"absent: {how_many(len(away), 'peer')}, each at least once"
         return "absent: " + "; ".join(
             f"peer {peer} in {missed} of {self.made}" for peer, missed in away.items()
         )

@@ -25,6 +25,7 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.files import to_json, write_whole
+from bruit.how_many import how_many
 from bruit.mechanisms import Mechanism
 from bruit.privacy.guarantee import level_facts, level_words
 from bruit.runs.outside.raw_units import raw_units
@@ -95,11 +96,11 @@ class Model:
             else f", {self.metric} {self.score:.4f} on records that no peer holds"
         )
         inputs = (
-            f" of {len(self.recipe.columns)} columns"
+            f" of {how_many(len(self.recipe.columns), 'column')}"
             if self.recipe is not None and self.recipe.columns
             else ""
         )
-        return f"{self.kind}{inputs}, {len(self.numbers)} numbers, peer {self.peer} of {self.peers}{scored}"
+        return f"{self.kind}{inputs}, {how_many(len(self.numbers), 'number')}, peer {self.peer} of {self.peers}{scored}"
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def _pictured(answer: dict[str, Any]) -> Iterator[str]:
     """What came out of the gradients, peer by peer."""
     yield (
         f"on {answer['graph']}, seen by {', '.join(map(str, answer['seen_by']))}: the gradients of"
-        f" {len(answer['estimable'])} of {answer['others']} peers can be told apart"
+        f" {len(answer['estimable'])} of {how_many(answer['others'], 'peer')} can be told apart"
     )
     for row in answer["records"]:
         mixture = "" if row["purity"] > 0.999 else f" (a mixture, purity {row['purity']:.2f})"
@@ -132,12 +132,13 @@ def _computed(answer: dict[str, Any]) -> Iterator[str]:
     exposed, n = answer["reconstructible"], answer["peers"]
     who = named(answer["seen_by"])
     yield (
-        f"after {answer['steps']} steps on {answer['graph']}, {who} can compute {len(exposed)} of "
-        f"{n} values:"
+        f"after {how_many(answer['steps'], 'step')} on {answer['graph']}, {who} can compute "
+        f"{len(exposed)} of {how_many(n, 'value')}:"
     )
     yield ("  " + ", ".join(map(str, exposed)))
     if answer["relations"]:
-        yield f"and {answer['relations']} relations among {len(answer['hidden'])} hidden values"
+        relations = how_many(answer["relations"], "relation")
+        yield f"and {relations} among {how_many(len(answer['hidden']), 'hidden value')}"
         for text in answer["first_relations"]:
             yield f"  {text}"
     if "recovered" in answer:

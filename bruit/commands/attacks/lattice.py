@@ -121,7 +121,7 @@ def _digits(found: LatticeAudit) -> Iterator[str]:
     who = named(found.seen_by)
     dithers = f"dithers of {found.dither:.3g}" if found.dither else "no dithers"
     yield (
-        f"{found.algorithm} on {found.graph}, {found.steps} steps, seen by {who}, numbers: "
+        f"{found.algorithm} on {found.graph}, {how_many(found.steps, 'step')}, seen by {who}, numbers: "
         f"{found.numbers} (values on"
         f" multiples of {found.grid:.3g}, {dithers})"
     )
@@ -136,7 +136,7 @@ def _digits(found: LatticeAudit) -> Iterator[str]:
             else f"peer {found.hidden[0]} is hidden"
         )
         yield (
-            f"  {counts}: {found.found} of {len(found.hidden) * found.trials} values found exactly, "
+            f"  {counts}: {found.found} of {how_many(len(found.hidden) * found.trials, 'value')} found exactly, "
             f"all of them in"
             f" {found.everybody} of {found.trials} trials"
         )

@@ -11,6 +11,7 @@ import typer
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Json, Quiet
 from bruit.errors import ConfigError
+from bruit.how_many import how_many
 
 
 def attack_linkage(
@@ -95,9 +96,9 @@ def attack_linkage(
 def _linked(answer: dict[str, Any]) -> Iterator[str]:
     low, high = answer["interval"]
     kinds = ", ".join(dict.fromkeys(answer["protocols"]))
+    attributes = how_many(answer["attributes"], "attribute")
     yield (
-        f"{answer['users']} users, {answer['attributes']} attribute(s) by {kinds}, reported twice "
-        f"at epsilon"
+        f"{how_many(answer['users'], 'user')}, {attributes} by {kinds}, reported twice at epsilon"
         f" {answer['epsilon_per_report']:g} each time"
     )
     sure = f"{100 * answer['confidence']:g} % interval"

@@ -11,6 +11,7 @@ import typer
 from bruit.commands.attacks.watching import SeenBy, named, peers_of
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Delta, Json, Quiet
+from bruit.how_many import how_many
 
 if TYPE_CHECKING:
     from bruit.adversary.audits.membership import MembershipAudit
@@ -63,9 +64,9 @@ def _guessed(found: MembershipAudit) -> Iterator[str]:
     who = named(found.seen_by)
     sure = f"{100 * found.confidence:g} %"
     yield (
-        f"{found.algorithm} on {found.graph}, seen by {who}: {found.records} records, "
-        f"{found.shadows} shadow runs,"
-        f" {found.runs} attacked runs"
+        f"{found.algorithm} on {found.graph}, seen by {who}: {how_many(found.records, 'record')}, "
+        f"{how_many(found.shadows, 'shadow run')},"
+        f" {how_many(found.runs, 'attacked run')}"
     )
     low, high = found.auc_interval
     yield f"  AUC {found.auc:.3f}, between {low:.3f} and {high:.3f} ({sure}); guessing gives 0.5"

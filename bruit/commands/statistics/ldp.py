@@ -25,6 +25,7 @@ from bruit.commands.statistics.tables import (
     promise,
 )
 from bruit.commands.terminal import Delta, Epsilon, Force, Json
+from bruit.how_many import how_many
 
 if TYPE_CHECKING:
     from bruit.statistics.reporting import Reported
@@ -113,7 +114,7 @@ def ldp_report(
 def _reported(found: Reported) -> Iterator[str]:
     asked, bits = found.asked, found.bits
     yield (
-        f"wrote {len(found.reports)} reports ({found.reports.protocol['kind']}, {bits:g} "
+        f"wrote {how_many(len(found.reports), 'report')} ({found.reports.protocol['kind']}, {bits:g} "
         f"bit{'' if bits == 1 else 's'} each) to {found.file}"
     )
     if asked.label is not None:
@@ -150,7 +151,7 @@ def _estimated(about: dict[str, Any]) -> Iterator[str]:
         yield f"AUC {about['auc']:.4f}, between {low:.4f} and {high:.4f} ({sure})"
         yield (
             f"  {about['positives']} positive and {about['negatives']} negative users of "
-            f"{about['files']} files, one "
+            f"{how_many(about['files'], 'file')}, one "
             f"bit each, {about['bins']} bins of scores; labels are public"
         )
     elif "mean" in about:
@@ -165,7 +166,7 @@ def _estimated(about: dict[str, Any]) -> Iterator[str]:
                 f"({sure})"
             )
     yield (
-        f"  {about['reports']} reports by {about['protocol']}, {about['refused']} malformed ones "
+        f"  {how_many(about['reports'], 'report')} by {about['protocol']}, {about['refused']} malformed ones "
         f"refused"
     )
     yield from promise(about["epsilon"], about["delta"], None, None)

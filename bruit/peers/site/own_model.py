@@ -10,6 +10,7 @@ import numpy as np
 from bruit.algorithms.algorithm import EVERYBODY
 from bruit.algorithms.doorway import same, untwinned
 from bruit.errors import ConfigError
+from bruit.how_many import how_many
 from bruit.peers.site.site import Participant
 from bruit.runs.model import FILE, LOCAL, Model, statement
 from bruit.runs.noise_keys import REHEARSED
@@ -42,7 +43,7 @@ def own_model(of: Participant, epsilon: float, delta: float, shared: bool = Fals
         warnings = (f"the noise is {REHEARSED}", *warnings)
     if not (host.ended or host.done):
         warnings = (
-            f"stopped after {host.machine.count} of {host.machine.seat.steps} steps",
+            f"stopped after {host.machine.count} of {how_many(host.machine.seat.steps, 'step')}",
             *warnings,
         )
     score = task.judge(own, 0)

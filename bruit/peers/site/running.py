@@ -168,9 +168,9 @@ def last_line(of: Participant) -> str:
     who = f"peer {host.me}" if name == f"peer-{host.me}" else f"peer {host.me} ({name})"
     if host.gave_up and host.machine.state is None:
         return f"{who}: {host.gave_up}; report in {of.site.state}"
-    steps = f"{now['step']} of {now['steps']} steps"
+    steps = f"{now['step']} of {how_many(now['steps'], 'step')}"
     if host.settings.horizon is not None:
-        steps = f"{now['step']} updates in {now['steps']} units of time"
+        steps = f"{how_many(now['step'], 'update')} in {now['steps']} units of time"
     word = (
         "epsilon spent" if not of.rehearsed else "rehearsed, nothing is protected: epsilon would be"
     )

@@ -106,7 +106,9 @@ def problems(host: Host) -> list[str]:
         and len(host.machine.seat.calls)
         and not host.machine.count
     ):
-        found.append(f"made no update: its clock called {len(host.machine.seat.calls)} times")
+        found.append(
+            f"made no update in {how_many(len(host.machine.seat.calls), 'call')} of its clock"
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bruit.files import write_whole
+from bruit.how_many import how_many
 from bruit.planning.option import rounded_up
 from bruit.planning.silos.compared import SilosPlan
 from bruit.runs.settings import document
@@ -53,7 +54,7 @@ def silos_text(plan: SilosPlan) -> str:
     held = ", ".join(map(str, asked.records))
     return (
         f"# planned by `bruit plan --silos {asked.silos}`: each record epsilon = {asked.epsilon:g} at "
-        f"delta = {asked.delta:g} ({asked.adjacency}), against any {asked.colluders} peer(s)\n"
+        f"delta = {asked.delta:g} ({asked.adjacency}), against any {how_many(asked.colluders, 'peer')}\n"
         f"# made for {held} records and models of {asked.dim} numbers; the data below are an example:\n"
         "# name yours, with an agreed columns file (columns_file), public centers and scales in it\n"
         + document(silos_experiment(plan))

@@ -47,8 +47,8 @@ class PlannedReleases:
         """For the operator: how many releases, and how sure that is."""
         count = "once" if self.most == 1 else f"{self.most} times"
         if self.fixed:
-            return f"a peer releases {count} at most"
-        return f"a peer releases {count} at most, with probability {self.sure:g} or more over {self.law}"
+            return f"each peer releases data at most {count}"
+        return f"each peer releases data at most {count}, with probability {self.sure:g} or more over {self.law}"
 
     def promise(self) -> str:
         """The same where an epsilon was agreed on: what the noise is made for, and what happens

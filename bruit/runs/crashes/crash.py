@@ -32,6 +32,7 @@ from bruit.errors import AlgorithmError, BruitError, ConfigError, ConformanceErr
 from bruit.files import UNREADABLE, plain, write_whole
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.stored import describe_graph, graph_columns, graph_of
+from bruit.how_many import how_many
 from bruit.runs.crashes.array_trees import (
     leaves,
     packed,
@@ -141,7 +142,7 @@ class Crash:
         seed = "" if about["seed"] is None else f"seed {about['seed']}, "
         return (
             f"{about['algorithm']['name']}: {about['function']} at {about['where']}; "
-            f"{about['graph']['name']}, {about['steps']} steps, {seed}engine {about['engine']}"
+            f"{about['graph']['name']}, {how_many(about['steps'], 'step')}, {seed}engine {about['engine']}"
         )
 
     def arrays(self) -> Iterator[tuple[str, Array]]:

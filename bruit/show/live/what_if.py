@@ -27,6 +27,7 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence, spectral_gap
 from bruit.graphs.coordinates import coordinates, talking
+from bruit.how_many import how_many
 from bruit.planning.gossip import mixed_rounding
 from bruit.planning.precision import Planned
 from bruit.privacy.charge import Charge
@@ -172,7 +173,8 @@ def experiment(asked: WhatIf) -> str:
     graph = asked.graph()
     fast = asked.accelerated and isinstance(graph, Graph)
     return (
-        f"# What if: {asked.family}, {graph.n} peers, {asked.steps} rounds, noise {asked.noise:g}\n"
+        f"# What if: {asked.family}, {how_many(graph.n, 'peer')}, "
+        f"{how_many(asked.steps, 'round')}, noise {asked.noise:g}\n"
         + _file(graph.name, asked.steps, asked.noise, fast, asked.delta)
     )
 
@@ -326,9 +328,7 @@ def _sentence(
     error: float,
 ) -> str:
     who = f"peer {watching[0]}" if len(watching) == 1 else f"these {len(watching)} peers together"
-    without = (
-        f"Without noise {who} could compute the values of {len(known)} of {len(others)} others."
-    )
+    without = f"Without noise {who} could compute the values of {len(known)} of {how_many(len(others), 'other')}."
     if not len(others):
         return "Everybody looks on: there is nobody left to protect."
     if not asked.noise:

@@ -199,8 +199,8 @@ def test_edge_lists_plain_and_gzipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"0 1\n1\n", r"line 2: 1 column\(s\) in '1'"),
-        (b"0 1 0.5 2\n", r"line 1: 4 column\(s\)"),
+        (b"0 1\n1\n", r"line 2: 1 column in '1'"),
+        (b"0 1 0.5 2\n", r"line 1: 4 columns"),
         (b"0 1 0.5\n1 2\n", "line 2: 2 columns, but line 1 has 3"),
         (b"0 1 0.5\n1 2 -3\n", "line 2: the weight '-3' is not a number >= 0"),
         (b"0 1 near\n", "line 1: the weight 'near'"),

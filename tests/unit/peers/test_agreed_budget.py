@@ -87,7 +87,7 @@ def test_the_agreed_epsilon_and_delta_are_the_budget(tmp_path):
     assert [report["epsilon"] for report in reports] == [pytest.approx(2.0, rel=1e-6)] * 3
     assert {report["delta"] for report in reports} == {1e-5}
     assert (
-        "budget epsilon 2 at delta 1e-05 (as agreed); a peer releases 6 times at most"
+        "budget epsilon 2 at delta 1e-05 (as agreed); each peer releases data at most 6 times"
         in first_line(people[0])
     )
 

@@ -178,7 +178,7 @@ def test_a_pair_with_a_cap_of_its_own_keeps_it_on_the_grid():
 
 def test_a_budget_below_what_rounding_takes_is_refused():
     with pytest.raises(
-        PrivacyError, match=r"finite precision alone takes .* of epsilon, with 1000 number\(s\)"
+        PrivacyError, match=r"finite precision alone takes .* of epsilon, with 1000 numbers"
     ):
         plan(Question(9, 1e-6, graph=TORUS, dim=1000), "gossip")
     assert (

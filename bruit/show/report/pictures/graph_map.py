@@ -177,7 +177,7 @@ def stages(story: Story) -> Markup:
         role="img",
         viewBox=f"0 0 {SIDE} {STAGE_TOP + (n - 1) * row + STAGE_BOTTOM:.0f}",
         class_="stages",
-        aria_label=f"{rounds} rounds as columns, {n} peers as rows. {told}",
+        aria_label=f"{how_many(rounds, 'round')} as columns, {how_many(n, 'peer')} as rows. {told}",
     )
     data = {
         "rows": found.rows.tolist(),

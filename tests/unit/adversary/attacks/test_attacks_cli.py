@@ -91,7 +91,7 @@ def muffliato_losses(graph, observer, steps):
 
 def test_published_weights_and_text():
     text = ask("--graph", "path:5", "--seen-by", "0,4", "--steps", 1, "--published-weights")
-    assert "after 1 steps on path:5,plus=0, peers 0, 4 can compute 4 of 5 values" in text
+    assert "after 1 step on path:5,plus=0, peers 0, 4 can compute 4 of 5 values" in text
     assert "0, 1, 3, 4" in text
     assert "defence: " in text
     assert "threat: goal: data reconstruction" in text

@@ -189,7 +189,7 @@ def test_files(tmp_path):
             save_reports(sent(protocol, data, 2 * attribute + time), names[-1])
     text = ask(*names)
     assert (
-        "30 users, 2 attribute(s) by k-ary, laplace, reported twice at epsilon 27 each time" in text
+        "30 users, 2 attributes by k-ary, laplace, reported twice at epsilon 27 each time" in text
     )
     assert "chance gives 3.3 %" in text
     assert "defence: Epsilon 0.364 for all attributes" in text  # log(29 / 14) / 2
