@@ -304,8 +304,8 @@ def public_facts(run: Run) -> list[dict[str, str]]:
     if run.metrics.rows and not run.task.get("test"):
         facts.append(
             {
-                "fact": "the scores: measured on the peers' own records, for whoever simulates "
-                "them all",
+                "fact": "the scores: measured on the peers' own records; only who simulates "
+                "all peers sees them",
                 "from": "private rows",
             }
         )
@@ -315,7 +315,7 @@ def public_facts(run: Run) -> list[dict[str, str]]:
             {
                 "fact": f"the references ({', '.join(named)}): computed from all peers' "
                 f"records without "
-                "noise, for whoever simulates them all",
+                "noise; only who simulates all peers sees them",
                 "from": "private rows",
             }
         )
@@ -337,7 +337,7 @@ def data_notes(run: Run) -> list[str]:
     private = sum(fact["from"] == "private rows" for fact in public_facts(run))
     if private:
         facts = how_many(private, "fact")
-        lines.append(f"public besides the messages: {facts} read off private rows, named below")
+        lines.append(f"known besides the messages: {facts} taken from private rows, listed below")
     return lines
 
 

@@ -33,6 +33,7 @@ from bruit.adversary.attacks.views import observed
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
+from bruit.how_many import how_many
 from bruit.privacy.exact import PRIMES, THREE, from_residues, one_blas_thread
 from bruit.tasks.task import Task
 from bruit.trace import View
@@ -170,7 +171,8 @@ def defence(
         text += (
             f"; secure aggregation in every neighborhood would by itself expose {sums.peers.size} "
             f"instead of"
-            f" {found.peers.size} peers (and {sums.relation_count} relations among hidden ones)"
+            f" {how_many(found.peers.size, 'peer')} (and "
+            f"{how_many(sums.relation_count, 'relation')} among hidden ones)"
         )
     return f"{text}."
 

@@ -69,7 +69,7 @@ class MaskedSums(Theorem):
         )
         return (
             Hypothesis(
-                "one answer of each member an attempt, with fresh coins, noise and masks, and every"
+                "in each attempt every member answers once, with fresh coins, noise and masks; every"
                 " attempt is charged",
                 checked=True,
             ),

@@ -390,7 +390,7 @@ def test_the_first_screen_the_folder_and_json_say_it(tmp_path):
             "3 columns used: age, weight, color",
             "1 column not used: id",
             "filled: 3 holes of 'age' with 50",
-            "public besides the messages: 8 facts read off private rows, named below",
+            "known besides the messages: 8 facts taken from private rows, listed below",
         ):
             assert words in seen, (words, seen)
         assert seen.index("data\n") < seen.index("accuracy")
