@@ -364,6 +364,9 @@ class BoostedKind(TaskKind):
     name = "boosted"
     task = Boosted
     keys = TABLE | {"own_test", "predictors"}
+    pointless: ClassVar[Mapping[str, str]] = {
+        "local": "every peer learns a combination of its own already"
+    }
     held = True
 
     def build(self, section: TaskSection, peers: int, seed: int) -> Boosted:

@@ -276,6 +276,9 @@ class PersonalKind(TaskKind):
     name = "personal"
     task = Personal
     keys = MODEL | {"model", "ridge"}
+    pointless: ClassVar[Mapping[str, str]] = {
+        "local": "every peer learns a model of its own already"
+    }
     held = True
 
     def build(self, section: TaskSection, peers: int, seed: int) -> Personal:

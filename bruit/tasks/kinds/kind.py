@@ -50,6 +50,7 @@ class TaskKind(ABC):
     task: ClassVar[type[Task]]  # what it makes, which says what it answers
     keys: ClassVar[frozenset[str]] = frozenset()
     own_keys: ClassVar[Mapping[str, Any]] = {}
+    pointless: ClassVar[Mapping[str, str]] = {}  # keys of others that have no place, and why
     drawn: ClassVar[frozenset[str] | None] = (
         None  # keys that it reads without data; None: it needs data
     )

@@ -55,7 +55,8 @@ def refuse_idle_keys(section: TaskSection) -> None:
             f"task.{idle} is of {' or '.join(having)} tasks, found a {kind} task; leave it out"
         )
     data = "" if section.data else " without data"
-    raise ConfigError(f"task.{idle} says nothing about a {kind} task{data}; leave it out")
+    why = f", since {known[kind].pointless[idle]}" if idle in known[kind].pointless else ""
+    raise ConfigError(f"task.{idle} says nothing about a {kind} task{data}{why}; leave it out")
 
 
 def _refuse_twice(section: TaskSection) -> None:

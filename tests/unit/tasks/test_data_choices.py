@@ -443,6 +443,8 @@ def test_files_that_choose_badly(tmp_path, line, message):
         ),
         ("ridge", 'classes = ["a", "b"]', "task.classes says nothing about a ridge task"),
         ("boosted", 'rows = "none"', "task.rows says nothing about a boosted task"),
+        ("boosted", 'local = ["intercept"]', "since every peer learns a combination of its own"),
+        ("personal", 'local = ["intercept"]', "since every peer learns a model of its own already"),
     ],
 )
 def test_keys_that_would_be_ignored_are_refused(kind, line, message):
