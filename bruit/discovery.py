@@ -20,7 +20,8 @@ def classes(
     folder: ModuleType, of: type[Kind], without: tuple[str, ...] = ()
 ) -> tuple[type[Kind], ...]:
     """The classes of that kind in the files of a package and of the packages in it, but abstract
-    ones; files whose names contain one of `without` are not loaded."""
+    ones and those whose names begin with an underscore, which are parts of others; files whose
+    names contain one of `without` are not loaded."""
     return _classes(folder.__name__, tuple(folder.__path__), of, without)  # type: ignore[arg-type]
 
 
@@ -34,4 +35,5 @@ def _classes(
         if not any(part in file.name for part in without)
         for kind in vars(importlib.import_module(file.name)).values()
         if inspect.isclass(kind) and issubclass(kind, of) and not inspect.isabstract(kind)
+        if not kind.__name__.startswith("_")
     )
