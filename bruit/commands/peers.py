@@ -232,6 +232,10 @@ def network_init(
         Path, typer.Option("--out", help="Where to write one folder per participant.")
     ] = Path("network"),
     timeout: Annotated[float, typer.Option(help="How many seconds anybody is waited for.")] = 30.0,
+    relay: Annotated[
+        str,
+        typer.Option(help="A relay, host:port, at which all are reached; its keys are made, too."),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Write a folder per participant: keys, address book, its part of the experiment. For one
@@ -242,7 +246,7 @@ def network_init(
     from bruit.peers.founding.founding import plan_network, settle
 
     agreed = plan_network(experiment, peers, graph)
-    sites = settle(agreed, folder, timeout=timeout)
+    sites = settle(agreed, folder, timeout=timeout, relay=relay)
     about = {
         "sites": [str(site) for site in sites],
         "releases_planned": agreed.planned.most,
@@ -259,6 +263,10 @@ def network_init(
         lines.append(agreed.planned.words() if agreed.budget is None else agreed.planned.promise())
     lines.append(f"wrote {how_many(len(sites), 'participant')} in {folder}; start each with")
     lines.append(f"  bruit peer run {sites[0]}")
+    if relay:
+        lines.append(
+            f"  bruit relay run {folder / 'relay'} --book {folder / 'relay' / 'book.toml'}"
+        )
     Printer(json=as_json).answer(Reply(about, lines))
 
 

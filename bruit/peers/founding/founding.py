@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 from bruit.errors import ConfigError
@@ -22,6 +23,8 @@ from bruit.peers.site.agreed_run import AgreedRun, agreed_run
 from bruit.peers.site.own_records import write_share
 from bruit.peers.wire.address_book import AddressBook, Entry
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.place import place_of
+from bruit.peers.wire.relay_entry import RelayEntry
 from bruit.runs.build import whole_task
 from bruit.runs.file import ExperimentFile, read_text, rewritten
 from bruit.tasks import Task
@@ -82,9 +85,10 @@ def settle(
     timeout: float = 30.0,
     pace: float = 0.05,
     start_timeout: float = START_TIMEOUT,
+    relay: str = "",
 ) -> list[Path]:
     """One folder per participant of a planned network: keys, address book, what was agreed on,
-    records."""
+    records. With a relay (host:port) nobody opens a port, and there is a folder for it, too."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(f"{folder} exists and is not empty; choose another folder")
     text, copies = with_columns(agreed, *with_edges(agreed))
@@ -96,6 +100,8 @@ def settle(
         Entry(peer=k, name=one.name, host=host, port=ports[k], certificate=one.certificate)
         for k, one in enumerate(people)
     )
+    if relay:
+        book = _at_relay(book, relay, folder / "relay")
     sites = []
     for peer, one in enumerate(people):
         home = folder / one.name
@@ -113,6 +119,18 @@ def settle(
         write_whole(home / "site.toml", lambda file, site=site: file.write(site.encode()))  # type: ignore[misc]
         sites.append(home / "site.toml")
     return sites
+
+
+def _at_relay(book: AddressBook, relay: str, home: Path) -> AddressBook:
+    """The same people, reached at a relay whose keys and book are made in a folder."""
+    host, port = place_of(relay, "--relay")
+    identity = Identity.create("relay")
+    entries = [replace(entry, host=host, port=port, relay=True) for entry in book.entries]
+    reached = AddressBook.of(entries, relays=[RelayEntry(host, port, identity.certificate)])
+    private_folder(home)
+    identity.save(home)
+    reached.write(home / "book.toml")
+    return reached
 
 
 def with_edges(agreed: AgreedRun[Task]) -> tuple[str, dict[str, bytes]]:
