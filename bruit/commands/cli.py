@@ -28,6 +28,8 @@ from bruit.commands.peers import network_app, peer_app
 from bruit.commands.plan import plan
 from bruit.commands.predict import predict
 from bruit.commands.printing import Printer, Reply, warn
+from bruit.commands.relay import relay_app
+from bruit.commands.reproduce import reproduce
 from bruit.commands.starting import begin
 from bruit.commands.statistics.gopa import gopa_app
 from bruit.commands.statistics.ldp import ldp_app
@@ -162,6 +164,7 @@ def show(
 app.command(rich_help_panel=RUNS)(init)
 app.command(rich_help_panel=RUNS)(predict)
 app.command(rich_help_panel=RUNS)(ui)
+app.command(rich_help_panel=RUNS)(reproduce)
 app.command(rich_help_panel=ASK)(plan)
 app.command(rich_help_panel=ATTACK)(audit)
 app.add_typer(attack_app, name="attack", cls=Commands, rich_help_panel=ATTACK)

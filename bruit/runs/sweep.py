@@ -12,14 +12,9 @@ import csv
 import io
 import itertools
 import json
-import multiprocessing
 import os
-import signal
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +29,7 @@ from bruit.runs.file import from_dict, identity, read
 from bruit.runs.model import NO_NOISE
 from bruit.runs.repeat import check_workers
 from bruit.runs.settings import change, read_value, with_key
+from bruit.runs.workers import GONE, each
 from bruit.tasks.joining import Joining
 
 Row = dict[str, Any]
@@ -221,7 +217,7 @@ def work(
 ) -> list[Row]:
     """Do what is missing; every row is kept as soon as it is done. Returns all rows, in order."""
     missing = list({one.key: one for one in plan if one.key not in kept.rows}.values())
-    with _rows(missing, check_workers(jobs)) as done:
+    with each(_row, missing, check_workers(jobs), _gone) as done:
         for one, row in done:
             kept.add(one, row)
             if progress is not None:
@@ -232,43 +228,8 @@ def work(
     return rows
 
 
-@contextmanager
-def _rows(plan: list[SweepRun], jobs: int) -> Iterator[Iterable[tuple[SweepRun, Row]]]:
-    """The rows of all runs as they are done; what was not begun when something stops them is not
-    begun at all."""
-    if jobs == 1 or len(plan) < 2:
-        yield ((one, _row(one)) for one in plan)
-        return
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(jobs, len(plan)), multiprocessing.get_context("spawn"), _deaf)
-    try:
-        futures = {pool.submit(_row, one): one for one in plan}
-        yield ((futures[future], _answer(future)) for future in as_completed(futures))
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in (
-            set(multiprocessing.active_children()) - others
-        ):  # runs that go on would be waited for
-            with contextlib.suppress(OSError):
-                process.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _deaf() -> None:
-    """A worker leaves Ctrl-C to the process that started it, which says what was kept."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _answer(future: Future[Row]) -> Row:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return {
-            ERROR: "the process of this run ended all of a sudden; is there enough memory for so "
-            "many jobs?"
-        }
+def _gone(_asked: SweepRun) -> Row:
+    return {ERROR: GONE}
 
 
 def _row(asked: SweepRun) -> Row:

@@ -37,9 +37,9 @@ def draw(folder: Path, facebook: Graph | None, quick: bool = False) -> Iterator[
     """Write the figures and name the files; the Facebook map only where its data is."""
     figure(1, 1)
     folder.mkdir(parents=True, exist_ok=True)
-    yield save(two_maps(walk_map(southern_women())), folder / "southern-women.svg")
+    yield save(two_maps(walk_map(southern_women()), figure(13, 4.2)), folder / "southern-women.svg")
     if facebook is not None:
-        yield save(two_maps(walk_map(facebook)), folder / "ego-facebook.svg")
+        yield save(two_maps(walk_map(facebook), figure(13, 4.2)), folder / "ego-facebook.svg")
     graph = hypercube(7 if quick else 11)
     yield save(distance_plot(graph, walk_distance.curves(graph)), folder / "loss-distance.svg")
 
@@ -49,10 +49,9 @@ def save(picture: Any, file: Path) -> Path:
     return file
 
 
-def two_maps(found: Map) -> Any:
+def two_maps(found: Map, picture: Any) -> Any:
     """Printed loss and communicability as matrices ordered by community, and the graph colored by
-    its mean loss."""
-    picture = figure(13, 4.2)
+    its mean loss, drawn on an empty figure."""
     order = np.argsort(found.communities, kind="stable")
     panels = picture.subplots(1, 3)
     matrices = {

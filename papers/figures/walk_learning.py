@@ -203,13 +203,13 @@ def comparison(task: Logistic, epsilon: float, runs: int) -> dict[str, tuple[flo
 
 
 def graphs_of_source(peers: int = 2048) -> dict[str, Graph]:
-    """Complete, hypercube, geometric of radius .07, and a square grid of about as many peers
+    """Complete, hypercube, geometric of radius .07 (at 2048 peers), and a square grid of about as many peers
     (walk:RWE-6, RWE-7)."""
     side = math.isqrt(peers)
     return {
         "complete": br.graphs.complete(peers),
         "exponential": br.graphs.hypercube(round(math.log2(peers))),
-        "geometric": br.graphs.geometric(peers, 0.07, seed=0),
+        "geometric": br.graphs.geometric(peers, 0.07 * math.sqrt(2048 / peers), seed=0),
         "grid": br.graphs.grid(side, side),
     }
 

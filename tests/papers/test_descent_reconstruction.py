@@ -16,31 +16,11 @@ from bruit.adversary.attacks.inversion import SYNTHETIC_SUCCESS, invert, psnr, s
 from bruit.adversary.attacks.picture import save_grid
 from bruit.graphs import florentine, from_networkx, path
 from bruit.tasks import Records, Softmax
+from papers.catalog.images import FULL_RANK, synthetic
 
 pytestmark = pytest.mark.slow
 
-FULL_RANK = (
-    "Medici",
-    "Castellani",
-    "Peruzzi",
-    "Strozzi",
-    "Barbadori",
-    "Ridolfi",
-    "Tornabuoni",
-    "Albizzi",
-    "Bischeri",
-    "Guadagni",
-)
 FAMILIES = florentine(kind="laplacian", plus=0)
-
-
-def images(peers, seed, pixels=3072):
-    """One uniform image of CIFAR's size a peer, ten classes, softmax regression with bias."""
-    rng = np.random.default_rng(seed)
-    labels = rng.permutation(np.arange(peers) % 10).astype(float)
-    return Softmax(
-        Records.of(rng.uniform(size=(peers, pixels)), labels, np.arange(peers), intercept=True)
-    )
 
 
 def recovered(run, task, attacker, peak=1.0):
@@ -51,7 +31,7 @@ def recovered(run, task, attacker, peak=1.0):
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_line_of_31(seed):
     """gossip:EXP-8: at rate 1e-5 at least 28 of 30 images above 20 dB, at 1e-3 at most 10."""
-    graph, task = path(31, kind="laplacian", plus=0), images(31, seed)
+    graph, task = path(31, kind="laplacian", plus=0), synthetic(31, seed)
     reached = {}
     for rate in (1e-6, 1e-5, 1e-4, 1e-3):
         run = br.run(br.GossipSGD(rate), graph, task, steps=31, watch=[0], evaluate_every=0)
@@ -68,7 +48,7 @@ def test_line_of_31_is_badly_conditioned():
     assert np.linalg.cond(
         knowledge_matrix(KnownDescent.on(path(31, plus=0), 0, 31))
     ) == pytest.approx(7.7e11, rel=0.01)
-    graph, task = path(31), images(31, 0)
+    graph, task = path(31), synthetic(31, 0)
     # The smallest singular value is below rounding, so only the order of magnitude is reproducible.
     assert np.linalg.cond(knowledge_matrix(KnownDescent.on(graph, 0, 31))) > 5e16
     run = br.run(br.GossipSGD(1e-5), graph, task, steps=31, watch=[0], evaluate_every=0)
@@ -83,7 +63,7 @@ def test_line_of_31_is_badly_conditioned():
 @cache
 def florentine_successes(rate, seed):
     """How many images above 20 dB each of the 15 attackers gets in one run."""
-    task = images(15, seed)
+    task = synthetic(15, seed)
     run = br.run(br.GossipSGD(rate), FAMILIES, task, steps=7, watch=range(15), evaluate_every=0)
     return [int((recovered(run, task, v) > SYNTHETIC_SUCCESS).sum()) for v in range(15)]
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
 import bruit as br
 from bruit.algorithms.course import Course
@@ -17,7 +16,6 @@ from bruit.algorithms.personal.personalized import Personalized, State
 from bruit.algorithms.task_door import TaskDoor
 from bruit.graphs.learn import Collaboration
 from bruit.graphs.similarity import similarity
-from bruit.personal.alternate import alternate
 from bruit.personal.learn import learn_graph
 from bruit.personal.noisy_records import publish
 from bruit.personal.objective import Joint, gap_bound, wakes_for
@@ -27,8 +25,9 @@ from bruit.randomness import Replay
 from bruit.tasks import Mean, Records
 from bruit.tasks.boosted import Boosted
 from bruit.trace import Meetings, Trace
+from papers.catalog.personal import descent_of, moons_rows
 from papers.figures.personal_private import CASES, MEASURED, private_row
-from papers.figures.personal_problems import angles, moons
+from papers.figures.personal_problems import angles
 from tests.papers.personal_data import P1_CONFIDENCES, P1_SMOOTHNESS, P1_WEIGHTS, best, p1, worth
 
 pytestmark = pytest.mark.slow
@@ -385,17 +384,6 @@ def test_allocation_in_simulation():
     assert ours == pytest.approx(0.086, rel=0.5)
 
 
-def descent_of(task, weights, trust, coupling, **options):
-    """Descent with the exact smoothness of every peer: fine where nothing is private."""
-    smooth = []
-    for u in range(task.peers):
-        part = next(task.shared.records.parts(np.array([u]), task.dim))
-        gram = (part.features[0] * part.weights[0][:, None]).T @ part.features[0]
-        smooth.append(float(np.linalg.eigvalsh(gram)[-1] / 4 + task.ridge[u]))
-    smooth = tuple(smooth)
-    return Personalized(coupling, smooth, tuple(trust.tolist()), **options), similarity(weights)
-
-
 @dataclass(frozen=True)
 class Introduced(GossipADMM):
     """ADMM as perso:EXP-1 measures it: copies begin at the neighbors' models, as if these had been
@@ -544,32 +532,8 @@ def test_publishing_records_is_useless():
 def test_moons_graph_is_recovered():
     """perso:EXP-3: global < local < learned < oracle, learned - local >= 0.015; weight inside
     clusters >= 0.55."""
-    found = []
-    for seed in range(2):
-        task, cluster, oracle, trust = moons(seed)
-        aim = Collaboration(1.0, 1.0, 0.5, 1e-6)
-        boost = Boosting(1.0, 3.0, confidences=trust)
-        learned = alternate(boost, task, aim, rounds=3, steps=60, wakes=20_000, seed=seed)
-        alone = run(replace(boost, coupling=0.0), "ring:100", task, steps=100)
-        known = run(boost, similarity(oracle), task, steps=40)
-        one = run(replace(boost, coupling=1e4), "complete:100", task, steps=30)
-        a, b = learned.weights.pairs.T
-        inside = (
-            learned.weights.weights[cluster[a] == cluster[b]].sum() / learned.weights.weights.sum()
-        )
-        costs = np.array(trust) * task.losses(np.arange(100), learned.models)
-        order = spearmanr(costs, learned.weights.degrees).statistic
-        found.append(
-            [
-                *(
-                    task.scores(m).mean()
-                    for m in (one.estimates, alone.estimates, learned.models, known.estimates)
-                ),
-                inside,
-                order,
-            ]
-        )
-    everyone, local, ours, best_graph, inside, order = np.mean(found, axis=0)
+    found = moons_rows(range(2))
+    everyone, local, ours, best_graph, inside, order = found.mean(axis=0)
     assert everyone < local < ours < best_graph, found
     assert ours - local >= 0.015, found
     assert inside >= 0.55, found

@@ -5,8 +5,6 @@ The data folder is ../shared/data or $BRUIT_DATA; without it these tests are ski
 synthetic and bundled images of test_descent_reconstruction.py stand in.
 """
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -22,54 +20,31 @@ from bruit.adversary.attacks.inversion import (
     true_records,
 )
 from bruit.adversary.attacks.picture import save_grid
+from bruit.errors import ConfigError
 from bruit.graphs import florentine, path
 from bruit.tasks import Records, Softmax
-from bruit.tasks.data.catalog import folders
+from papers.catalog import images
+from papers.catalog.images import FULL_RANK, RATES, recovered
 
 pytestmark = pytest.mark.slow
 
-FULL_RANK = (
-    "Medici",
-    "Castellani",
-    "Peruzzi",
-    "Strozzi",
-    "Barbadori",
-    "Ridolfi",
-    "Tornabuoni",
-    "Albizzi",
-    "Bischeri",
-    "Guadagni",
-)
-RATES = (1e-5, 1e-4, 1e-3, 1e-2)
 
-
-@cache
 def arrays(file):
     """The arrays of a set of the data folder."""
-    found = next((folder / file for folder in folders() if (folder / file).is_file()), None)
-    if found is None:
-        pytest.skip(f"{file} is not in the data folder ($BRUIT_DATA)")
-    with np.load(found, allow_pickle=False) as content:
-        return {name: content[name] for name in content.files}
+    try:
+        return images.arrays(file)
+    except ConfigError as error:
+        pytest.skip(str(error))
 
 
 def cifar(peers, seed):
-    """One CIFAR-10 image a peer, pixels in 0..1, all ten classes present: softmax regression with
-    bias."""
-    data = arrays("cifar10_small/cifar10_small.npz")
-    rng = np.random.default_rng(seed)
-    chosen = rng.choice(len(data["y_train"]), peers, replace=False)
-    while len(np.unique(data["y_train"][chosen])) < 10:
-        chosen = rng.choice(len(data["y_train"]), peers, replace=False)
-    pixels = data["x_train"][chosen].reshape(peers, -1) / 255.0
-    return Softmax(
-        Records.of(pixels, data["y_train"][chosen].astype(float), np.arange(peers), intercept=True)
-    )
+    arrays("cifar10_small/cifar10_small.npz")
+    return images.cifar(peers, seed)
 
 
-def recovered(run, task, attacker):
-    """PSNR of every other peer's image."""
-    return score(task, invert(task, from_run(run, task, attacker))).psnr
+def families(rate):
+    arrays("cifar10_small/cifar10_small.npz")
+    return images.among_families(rate)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -83,14 +58,6 @@ def test_cifar_on_a_line_of_31(seed):
     assert (reached[1e-5] > SYNTHETIC_SUCCESS).sum() >= 28
     assert reached[1e-5][27] > SYNTHETIC_SUCCESS  # the peer at distance 28
     assert (reached[1e-3] > SYNTHETIC_SUCCESS).sum() <= 10
-
-
-@cache
-def families(rate):
-    """PSNR of the 14 others for each of the 15 attackers of one run on CIFAR-10  # (15, 14)."""
-    graph, task = florentine(kind="laplacian", plus=0), cifar(15, 0)
-    run = br.run(br.GossipSGD(rate), graph, task, steps=7, watch=range(15), evaluate_every=0)
-    return np.stack([recovered(run, task, v) for v in range(15)])
 
 
 def test_cifar_on_the_florentine_families():

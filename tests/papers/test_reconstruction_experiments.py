@@ -1,48 +1,30 @@
 """Reconstruction from gossip against the figures and tables of gossip:EXP-1 to EXP-7 and EXP-9
 (arXiv:2402.10001)."""
 
-import contextlib
 from itertools import pairwise
 
 import networkx as nx
 import numpy as np
 import pytest
-from scipy.linalg import expm
-from scipy.stats import kendalltau, spearmanr
+from scipy.stats import spearmanr
 
 from bruit.adversary.attacks import Relation, all_attackers, knowledge, reconstructible
 from bruit.errors import ConfigError
 from bruit.graphs import erdos_renyi, florentine, from_edges, from_ego, geometric, path
+from papers.catalog.attacks import (
+    CRITERION_GRAPHS,
+    FIG41,
+    FLORENTINE,
+    REFERENCE,
+    centralities,
+    communicability_of,
+    connected,
+    fractions,
+    horizon,
+    relations_of_pairs,
+)
 
 pytestmark = pytest.mark.slow
-
-FIG41 = [
-    (0, 2),
-    (1, 2),
-    (2, 3),
-    (2, 4),
-    (1, 5),
-    (1, 7),
-    (1, 8),
-    (5, 9),
-    (9, 10),
-    (9, 11),
-    (11, 6),
-    (7, 8),
-    (7, 9),
-    (7, 11),
-]
-
-
-def connected(n, degree, count, first=0):
-    """Connected Erdos-Renyi graphs of that mean degree; sparse ones need many draws, so some seeds
-    give none."""
-    found, seed = [], first
-    while len(found) < count:
-        with contextlib.suppress(ConfigError):
-            found.append(erdos_renyi(n, q=degree / n, seed=seed))
-        seed += 1
-    return found
 
 
 def ego():
@@ -81,28 +63,10 @@ def test_figure_4_1_after_two_steps():
 # EXP-2
 
 
-def fractions(n, degree, attackers, steps, count=20, first=0):
-    graphs = connected(n, degree, count, first)
-    return np.array([reconstructible(graph, range(attackers), steps).fraction for graph in graphs])
-
-
-def horizon(n, degree, attackers):
-    return int(min(n * degree / 20 / attackers, n / 2))
-
-
-# (attackers, n): mean fractions for np = 3, 4, 5, 6 with the fixed rule for T.
-FIGURE_4_2 = {
-    (1, 20): (0.23, 0.38, 0.88, 0.84),
-    (1, 60): (0.08, 0.39, 0.81, 0.91),
-    (1, 100): (0.05, 0.38, 0.86, 0.90),
-    (3, 100): (0.14, 0.25, 0.87, 1.00),
-}
-
-
 def check_table(attackers, n, count):
     """Within 3 standard errors of the difference; the reference cells are means of 20 graphs
     themselves."""
-    for degree, expected in zip((3, 4, 5, 6), FIGURE_4_2[attackers, n], strict=True):
+    for degree, expected in zip((3, 4, 5, 6), REFERENCE[attackers, n], strict=True):
         sample = fractions(n, degree, attackers, horizon(n, degree, attackers), count)
         error = max(sample.std(), 0.05) * np.sqrt(1 / count + 1 / 20)
         assert abs(sample.mean() - expected) <= 3 * error, (attackers, n, degree, sample.mean())
@@ -132,7 +96,7 @@ def test_figure_4_2(attackers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("attackers", "n"), list(FIGURE_4_2))
+@pytest.mark.parametrize(("attackers", "n"), list(REFERENCE))
 def test_figure_4_2_numbers(attackers, n):
     check_table(attackers, n, 40)
 
@@ -148,14 +112,6 @@ def test_ego_414_maps(steps, mean, least, most):
 
 
 # EXP-4
-
-
-def centralities(graph):
-    """Degree, eigenvector and betweenness centrality of every peer, by networkx."""
-    g = graph.to_networkx()
-    eigenvector = nx.eigenvector_centrality_numpy(g, weight=None)
-    between = nx.betweenness_centrality(g)
-    return np.array([[graph.degrees[v], eigenvector[v], between[v]] for v in range(graph.n)])
 
 
 @pytest.mark.parametrize(
@@ -182,17 +138,6 @@ def test_centrality_on_erdos_renyi(steps):
 
 
 # EXP-5
-
-
-def communicability_of(graph):
-    return expm(nx.to_numpy_array(graph.to_networkx(), weight=None))
-
-
-def relations_of_pairs(graph, attacker, exposed, communicability):
-    """Kendall correlation of being reconstructed with distance and with communicability
-    (e^A)_uv."""
-    near = kendalltau(graph.distances(attacker), exposed).statistic
-    return near, kendalltau(communicability[attacker], exposed).statistic
 
 
 @pytest.mark.slow
@@ -226,16 +171,7 @@ def test_pairs_on_erdos_renyi():
 # EXP-6
 
 
-@pytest.mark.parametrize(
-    ("n", "edges", "expected"),
-    [
-        (4, [(0, 1), (1, 2), (1, 3)], [0, 1]),
-        (4, [(0, 1), (0, 2), (1, 3), (2, 3)], [0, 1, 2, 3]),
-        (5, [(0, 1), (1, 2), (1, 3), (3, 4)], [0, 1, 2, 3, 4]),
-        (5, [(0, 1), (1, 2), (1, 3), (1, 4)], [0, 1]),
-        (6, [(0, 1), (1, 2), (1, 3), (2, 4), (3, 5)], [0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("n", "edges", "expected"), CRITERION_GRAPHS.values())
 def test_no_simple_criterion(n, edges, expected):
     """Figure A.1: one more peer may expose everybody or nobody, and symmetry does not protect."""
     for steps in (n, 2 * n):
@@ -262,14 +198,7 @@ def test_growth_on_geometric_graphs(seed):
 # EXP-9, gossip part
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        (3, [2, 15, 9, 9, 9, 3, 5, 5, 4, 3, 3, 7, 5, 2, 2]),
-        (7, [2, 15, 15, 15, 15, 15, 15, 15, 15, 3, 3, 15, 15, 2, 2]),
-        (15, [15] * 15),
-    ],
-)
+@pytest.mark.parametrize(("steps", "expected"), FLORENTINE.items())
 def test_florentine_counts(steps, expected):
     """With the Laplacian weights of the experiment, attackers in the order of networkx."""
     graph = florentine(kind="laplacian")

@@ -1,0 +1,262 @@
+"""Thesis, chapter 4 and appendix A: pictures out of decentralized gradient descent (gossip:EXP-8 to
+EXP-11)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+import bruit as br
+from bruit.adversary.attacks.gradients import from_run
+from bruit.adversary.attacks.inversion import SUCCESS, SYNTHETIC_SUCCESS, invert, psnr, score
+from bruit.arrays import Array
+from bruit.errors import ConfigError
+from bruit.graphs import florentine, path
+from bruit.tasks import Records, Softmax
+from bruit.tasks.data.catalog import folders
+from papers.figures.sections import Cell
+from papers.reproduce.drawing import curves, on_graphs, pictures
+from papers.reproduce.figure import Check, Figure, Finding
+
+FULL_RANK = (
+    *("Medici", "Castellani", "Peruzzi", "Strozzi", "Barbadori"),
+    *("Ridolfi", "Tornabuoni", "Albizzi", "Bischeri", "Guadagni"),
+)
+RATES = (1e-5, 1e-4, 1e-3, 1e-2)
+REFERENCE = (177, 156, 69, 40)  # successes of 210, synthetic images
+
+
+@cache
+def arrays(file: str) -> dict[str, Array]:
+    """The arrays of a set of the data folder."""
+    found = next((folder / file for folder in folders() if (folder / file).is_file()), None)
+    if found is None:
+        raise ConfigError(f"{file} is not in the data folder (BRUIT_DATA)")
+    with np.load(found, allow_pickle=False) as content:
+        return {name: content[name] for name in content.files}
+
+
+def cifar(peers: int, seed: int) -> Softmax:
+    """One CIFAR-10 image a peer, pixels in 0..1, all ten classes present: softmax regression with
+    bias."""
+    data = arrays("cifar10_small/cifar10_small.npz")
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(len(data["y_train"]), peers, replace=False)
+    while len(np.unique(data["y_train"][chosen])) < 10:
+        chosen = rng.choice(len(data["y_train"]), peers, replace=False)
+    pixels = data["x_train"][chosen].reshape(peers, -1) / 255.0
+    labels = data["y_train"][chosen].astype(float)
+    return Softmax(Records.of(pixels, labels, np.arange(peers), intercept=True))
+
+
+def synthetic(peers: int, seed: int, pixels: int = 3072) -> Softmax:
+    """One uniform image of CIFAR's size a peer, ten classes, softmax regression with bias."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.arange(peers) % 10).astype(float)
+    images = rng.uniform(size=(peers, pixels))
+    return Softmax(Records.of(images, labels, np.arange(peers), intercept=True))
+
+
+def images(peers: int, seed: int) -> Softmax:
+    """CIFAR-10 where it is, uniform images elsewhere."""
+    try:
+        return cifar(peers, seed)
+    except ConfigError:
+        return synthetic(peers, seed)
+
+
+def recovered(run: br.Run, task: Softmax, attacker: int) -> Array:
+    """PSNR of the image of every other peer."""
+    return score(task, invert(task, from_run(run, task, attacker))).psnr
+
+
+@cache
+def line(rate: float, seed: int = 0) -> Array:
+    """PSNR by distance from the end of a line of 31  # (30,)."""
+    graph, task = path(31, kind="laplacian", plus=0), images(31, seed)
+    run = br.run(br.GossipSGD(rate), graph, task, steps=31, watch=[0], evaluate_every=0)
+    return recovered(run, task, 0)
+
+
+@cache
+def among_families(rate: float, seed: int = 0) -> Array:
+    """PSNR of the 14 others for each of the 15 attackers of one run  # (15, 14)."""
+    graph, task = florentine(kind="laplacian", plus=0), images(15, seed)
+    run = br.run(br.GossipSGD(rate), graph, task, steps=7, watch=range(15), evaluate_every=0)
+    return np.stack([recovered(run, task, v) for v in range(15)])
+
+
+def line_of_31(quick: bool) -> Finding:
+    """Figures 4.4(a) and 4.6."""
+    far = np.arange(1, 31)
+    slow, fast = line(1e-5), line(1e-3)
+    rows: list[tuple[Cell, ...]] = [
+        (int(d), float(a), float(b)) for d, a, b in zip(far, slow, fast, strict=True)
+    ]
+    good = int((slow > SYNTHETIC_SUCCESS).sum())
+    shown = curves(
+        {"rate 1e-5": (far, slow), "rate 1e-3": (far, fast)},
+        "distance from the attacker",
+        "PSNR, dB",
+        level=(SYNTHETIC_SUCCESS, "20 dB"),
+    )
+    return Finding(
+        header=("distance", "PSNR at rate 1e-5", "PSNR at rate 1e-3"),
+        rows=rows,
+        checks=(
+            Check(
+                f"at rate 1e-5 at least 28 of 30 above 20 dB (here {good}); the source: up to distance 28",
+                good >= 28,
+            ),
+            Check("at rate 1e-3 at most 10", int((fast > SYNTHETIC_SUCCESS).sum()) <= 10),
+        ),
+        draw=shown,
+        settings={"graph": "path:31", "steps": 31, "model": "softmax regression with bias"},
+    )
+
+
+def families(quick: bool) -> Finding:
+    """Figures 4.5, A.4 and A.5 for descent."""
+    graph = florentine(kind="laplacian", plus=0)
+    found = among_families(1e-5)
+    labels = graph.labels or ()
+    counts = dict(zip(labels, (found > SYNTHETIC_SUCCESS).sum(axis=1).tolist(), strict=True))
+    rows: list[tuple[Cell, ...]] = [
+        (name, int((found[v] > SUCCESS).sum()), count)
+        for v, (name, count) in enumerate(counts.items())
+    ]
+    return Finding(
+        header=("attacker", "of 14 above 10 dB", "of 14 above 20 dB"),
+        rows=rows,
+        checks=(
+            Check(
+                "the ten families of full rank reach 13 of 14 at 20 dB",
+                all(counts[name] >= 13 for name in FULL_RANK),
+            ),
+            Check(
+                "most reconstruct most others at the source's 10 dB",
+                bool((found > SUCCESS).mean() > 0.9),
+            ),
+        ),
+        draw=on_graphs(
+            {"pictures above 20 dB": (graph, np.array(list(counts.values()), np.float64))}, "of 14"
+        ),
+        settings={"rate": 1e-5, "steps": 7},
+    )
+
+
+def learning_rates(quick: bool) -> Finding:
+    """Figure A.6."""
+    totals = {
+        limit: [int((among_families(rate) > limit).sum()) for rate in RATES]
+        for limit in (SYNTHETIC_SUCCESS, SUCCESS)
+    }
+    rows: list[tuple[Cell, ...]] = [
+        (rate, REFERENCE[k], totals[SYNTHETIC_SUCCESS][k], totals[SUCCESS][k])
+        for k, rate in enumerate(RATES)
+    ]
+    return Finding(
+        header=("rate", "reference, synthetic", "of 210 above 20 dB", "of 210 above 10 dB"),
+        rows=rows,
+        checks=tuple(
+            Check(
+                f"successes above {limit:g} dB fall with the rate",
+                found == sorted(set(found), reverse=True),
+            )
+            for limit, found in totals.items()
+        ),
+        draw=curves(
+            {f"above {limit:g} dB": (RATES, found) for limit, found in totals.items()},
+            "rate",
+            "pictures recovered, of 210",
+            log="x",
+        ),
+        settings={"graph": "florentine", "steps": 7},
+    )
+
+
+def convolutional(quick: bool) -> Finding:
+    """Table A.2 and Figures 4.4(b), A.5: gradient matching through a convolutional network."""
+    from papers.baselines.matching import Matching, convnet, gradient_of
+    from papers.baselines.matching import invert as match
+
+    data = arrays("cifar10_small/cifar10_small.npz")
+    network = convnet((3, 32, 32), 10, hidden=64)
+    rows: list[tuple[Cell, ...]] = []
+    true, seen, labels = [], [], []
+    for k in range(1 if quick else 4):
+        truth = data["x_train"][k].transpose(2, 0, 1) / 255.0
+        gradient = gradient_of(network, truth[None], int(data["y_train"][k]))
+        how = Matching(total_variation=1e-3, steps=60 if quick else 150)
+        found = match(network, gradient, (3, 32, 32), how=how)
+        flat = psnr(truth.ravel(), np.full(truth.size, truth.mean()))
+        rows.append((k, flat, psnr(truth.ravel(), found.inputs.ravel())))
+        labels.append(found.label == data["y_train"][k])
+        true.append(truth.transpose(1, 2, 0))
+        seen.append(np.asarray(found.inputs).reshape(3, 32, 32).transpose(1, 2, 0))
+    gains = [float(str(row[2])) - float(str(row[1])) for row in rows]
+    return Finding(
+        header=("picture", "PSNR of its mean color", "PSNR recovered"),
+        rows=rows,
+        checks=(
+            Check("the label is always recovered", all(labels)),
+            Check("every picture is better than its mean color, by 1 dB at least", min(gains) > 1),
+        ),
+        draw=pictures({"true": np.stack(true), "recovered": np.stack(seen)}, (32, 32, 3)),
+        settings={"hidden units": 64, "source's hidden units": 1024},
+        words="one gradient, as neighbors can compute it; Table A.2 with 64 hidden units instead of 1024",
+    )
+
+
+CIFAR = "uniform images instead of CIFAR-10: the data folder is not here"
+FIGURES = (
+    Figure(
+        id="th-4.4a",
+        title="Pictures along a line of 31 (with Figure 4.6)",
+        number="Figures 4.4(a) and 4.6",
+        page="pp. 65, 67",
+        repeat=line_of_31,
+        criterion="28 of 30 above 20 dB at rate 1e-5, at most 10 at 1e-3",
+        cpu_s=10,
+        theory=("gossip:EXP-8",),
+        data=("cifar10_small",),
+        instead=CIFAR,
+    ),
+    Figure(
+        id="th-4.4b",
+        title="Pictures through a convolutional network (with Figure A.5, Table A.2)",
+        number="Figures 4.4(b) and A.5, Table A.2",
+        page="pp. 65, 138, 139",
+        repeat=convolutional,
+        criterion="labels always, pictures better than their mean color",
+        cpu_s=60,
+        theory=("gossip:EXP-11",),
+        data=("cifar10_small",),
+        extra="torch",
+    ),
+    Figure(
+        id="th-A.4",
+        title="Pictures among the Florentine families",
+        number="Figures 4.5 and A.4, descent",
+        page="pp. 66, 138",
+        repeat=families,
+        criterion="ten families of full rank reach 13 of 14",
+        cpu_s=10,
+        theory=("gossip:EXP-9",),
+        data=("cifar10_small",),
+        instead=CIFAR,
+    ),
+    Figure(
+        id="th-A.6",
+        title="Learning rates and what is recovered",
+        number="Figure A.6",
+        page="p. 139",
+        repeat=learning_rates,
+        criterion="successes fall with the rate",
+        cpu_s=25,
+        theory=("gossip:EXP-10",),
+        data=("cifar10_small",),
+        instead=CIFAR,
+    ),
+)

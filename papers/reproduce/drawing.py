@@ -1,0 +1,120 @@
+"""Pictures of findings: curves, bars, points, maps of pairs and of graphs, on a matplotlib figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bruit.arrays import Array
+from bruit.graphs import Graph
+from bruit.graphs.coordinates import coordinates
+
+Draw = Callable[[Any], None]
+COLORS = ("#1b6ca8", "#c8553d", "#588157", "#8e5aa8", "#b8860b", "#4a4e69")
+
+
+def curves(
+    lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    x: str,
+    y: str,
+    *,
+    log: str = "",
+    level: tuple[float, str] | None = None,
+) -> Draw:
+    """Named lines; a name that ends in "(source)" or "printed" is dashed. `log` names the axes."""
+
+    def draw(figure: Any) -> None:
+        panel = figure.subplots()
+        for k, (name, (xs, ys)) in enumerate(lines.items()):
+            style = "--" if name.endswith(("(source)", "printed")) else "-"
+            color = COLORS[k % len(COLORS)]
+            panel.plot(xs, ys, style, marker="o", markersize=3, label=name, color=color)
+        if "x" in log:
+            panel.set_xscale("log")
+        if "y" in log:
+            panel.set_yscale("log")
+        if level is not None:
+            panel.axhline(level[0], color="#6d7680", linewidth=0.8)
+            panel.annotate(level[1], (1, level[0]), xycoords=("axes fraction", "data"), ha="right")
+        panel.set_xlabel(x)
+        panel.set_ylabel(y)
+        panel.legend(fontsize=8)
+
+    return draw
+
+
+def bars(groups: Sequence[str], series: Mapping[str, ArrayLike], y: str) -> Draw:
+    """Groups of bars, one color a series; numbers that are missing are left out."""
+
+    def draw(figure: Any) -> None:
+        panel, width = figure.subplots(), 0.8 / len(series)
+        for k, (name, values) in enumerate(series.items()):
+            at = np.arange(len(groups)) + (k - (len(series) - 1) / 2) * width
+            heights = np.nan_to_num(np.asarray(values, np.float64))
+            panel.bar(at, heights, width, label=name, color=COLORS[k % len(COLORS)])
+        panel.set_xticks(range(len(groups)), groups, rotation=30 if len(groups) > 6 else 0)
+        panel.set_ylabel(y)
+        panel.legend(fontsize=8)
+
+    return draw
+
+
+def points(
+    series: Mapping[str, tuple[ArrayLike, ArrayLike]], x: str, y: str, *, log: str = ""
+) -> Draw:
+    """Clouds of points."""
+
+    def draw(figure: Any) -> None:
+        panel = figure.subplots()
+        for k, (name, (xs, ys)) in enumerate(series.items()):
+            panel.scatter(xs, ys, s=5, alpha=0.5, label=name, color=COLORS[k % len(COLORS)])
+        if "x" in log:
+            panel.set_xscale("log")
+        if "y" in log:
+            panel.set_yscale("log")
+        panel.set_xlabel(x)
+        panel.set_ylabel(y)
+        panel.legend(fontsize=8)
+
+    return draw
+
+
+def on_graphs(panels: Mapping[str, tuple[Graph, Array]], label: str) -> Draw:
+    """Graphs whose peers are colored by a number each, on one scale."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        every = np.concatenate([values for _, values in panels.values()])
+        low, high = np.nanmin(every), np.nanmax(every)
+        dots = None
+        for panel, (title, (graph, values)) in zip(axes, panels.items(), strict=True):
+            at = coordinates(graph).places
+            for a, b in graph.edges():
+                panel.plot(*at[[a, b]].T, color="#d0d4d9", linewidth=0.5, zorder=1)
+            dots = panel.scatter(
+                *at.T, c=values, cmap="magma_r", vmin=low, vmax=high, s=22, zorder=2
+            )
+            panel.set_title(title, fontsize=9)
+            panel.set_axis_off()
+        figure.colorbar(dots, ax=list(axes), label=label)
+
+    return draw
+
+
+def pictures(rows: Mapping[str, Array], shape: tuple[int, ...]) -> Draw:
+    """Rows of small images, each row with its name."""
+
+    def draw(figure: Any) -> None:
+        count = max(len(images) for images in rows.values())
+        axes = figure.subplots(len(rows), count, squeeze=False)
+        for line, (name, images) in zip(axes, rows.items(), strict=True):
+            for panel in line:
+                panel.set_axis_off()
+            for panel, image in zip(line, images, strict=False):
+                panel.imshow(np.clip(image.reshape(shape), 0, 1), cmap="gray")
+            line[0].set_title(name, fontsize=8, loc="left")
+
+    return draw

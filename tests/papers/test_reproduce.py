@@ -1,0 +1,212 @@
+"""`bruit reproduce`: every figure of the catalog in its short form, and how the command behaves."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from bruit.commands.cli import app
+from bruit.errors import ConfigError
+from papers.reproduce import catalog, shelf, work
+from papers.reproduce.figure import Check, Figure, Finding
+
+pytest.importorskip("matplotlib")
+FIGURES = catalog.figures()
+
+
+def drawn(figure):
+    figure.subplots().plot([0, 1], [0, 1])
+
+
+def made(id="th-4.1", holds=True, refuted="", **more):
+    """A figure that takes no time."""
+
+    def repeat(quick):
+        return Finding(
+            header=("a", "b"),
+            rows=[(1, 0.5 if quick else 0.25)],
+            checks=(Check("a is b", holds, refuted),),
+            draw=drawn,
+        )
+
+    given = {
+        "id": id,
+        "title": "A figure",
+        "number": "Figure 0",
+        "page": "p. 0",
+        "repeat": repeat,
+        "criterion": "a is b",
+        "cpu_s": 0.0,
+    }
+    return Figure(**given | more)
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """A catalog of made figures."""
+
+    def put(*figures):
+        found = {figure.id: figure for figure in figures}
+        for module in (catalog, work):
+            monkeypatch.setattr(module, "figures", lambda: found)
+        return list(found.values())
+
+    return put
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", FIGURES)
+def test_the_short_form_of_every_figure(id, tmp_path):
+    """A table, two pictures, and every check as expected; full sizes are `bruit reproduce --all`."""
+    figure = FIGURES[id]
+    if figure.missing() and not figure.instead:
+        pytest.skip(f"needs {figure.missing()} in the data folder (BRUIT_DATA)")
+    if figure.extra:
+        pytest.importorskip(figure.extra)
+    outcome = shelf.repeat(figure, tmp_path, quick=True)
+    made_files = sorted(file.name for file in outcome.folder.iterdir())
+    assert made_files == ["found.json", "picture.png", "picture.svg", "table.csv"]
+    assert (outcome.folder / "picture.png").read_bytes()[:4] == b"\x89PNG"
+    rows = (outcome.folder / "table.csv").read_text().splitlines()
+    assert len(rows) == 1 + len(outcome.plain["rows"]) > 1
+    assert outcome.good, outcome.plain["checks"]
+
+
+def test_entries_say_what_a_reader_asks():
+    for id, figure in FIGURES.items():
+        assert id == figure.id
+        assert figure.criterion
+        assert figure.page
+        assert figure.number
+        assert figure.document
+        assert figure.cpu_s > 0
+        assert not figure.instead or figure.data
+    assert sum(figure.cpu_s for figure in FIGURES.values()) < 60 * 60
+
+
+def test_figures_are_chosen_by_id_chapter_and_document():
+    assert [one.id for one in catalog.chosen(["th-A.1", "th-4.1"])] == ["th-4.1", "th-A.1"]
+    chapter = catalog.chosen(["chapter-4"])
+    assert {one.id for one in chapter} >= {"th-4.1", "th-4.2", "th-t4.1"}
+    assert all(one.chapter == "4" and one.id.startswith("th-") for one in chapter)
+    assert len(catalog.chosen([], everything=True)) == len(FIGURES)
+    with pytest.raises(ConfigError, match=r"no figure has the id 'th-4.9'; near it: th-4.1"):
+        catalog.chosen(["th-4.9"])
+
+
+def test_numbers_are_in_the_order_of_numbers():
+    ids = list(FIGURES)
+    assert ids.index("th-4.1") < ids.index("th-4.2") < ids.index("th-6.1a") < ids.index("th-7.1a")
+    assert ids.index("hdr-2.1") < ids.index("th-4.1")
+
+
+@pytest.mark.parametrize(
+    ("holds", "refuted", "verdict", "good"),
+    [
+        (True, "", "as the source says", True),
+        (False, "", "missed", False),
+        (False, "because", "refuted", True),
+        (True, "because", "missed", False),  # a refutation that was not seen is no success
+    ],
+)
+def test_verdicts(holds, refuted, verdict, good, tmp_path):
+    outcome = shelf.repeat(made(holds=holds, refuted=refuted), tmp_path, quick=False)
+    assert (outcome.verdict, outcome.good) == (verdict, good)
+    assert (outcome.folder / "table.csv").read_text() == "a,b\n1,0.25\n"
+
+
+def test_what_is_there_is_kept_unless_it_was_asked_otherwise(known, tmp_path):
+    figures = known(made())
+    first, again = (work.work(figures, tmp_path)[0] for _ in range(2))
+    assert (first.kept, again.kept) == (False, True)
+    assert not work.work(figures, tmp_path, quick=True)[0].kept
+    assert not work.work(figures, tmp_path)[0].kept  # the quick one is in its place
+    assert not work.work(figures, tmp_path, anew=True)[0].kept
+    (tmp_path / "th-4.1" / "found.json").write_text("{")
+    assert not work.work(figures, tmp_path)[0].kept
+
+
+def test_one_that_fails_stops_no_other_and_is_tried_again(known, tmp_path):
+    def broken(quick):
+        raise ZeroDivisionError("of nothing")
+
+    figures = known(made(repeat=broken), made("th-4.2"))
+    outcomes = work.work(figures, tmp_path)
+    assert [one.verdict for one in outcomes] == ["failed", "as the source says"]
+    assert "ZeroDivisionError at test_reproduce.py" in outcomes[0].plain["why"]
+    assert [one.kept for one in work.work(figures, tmp_path)] == [False, True]
+
+
+def test_a_picture_without_anything_in_it_is_a_failure(known, tmp_path):
+    finding = made().repeat(False)
+    empty = Finding(
+        header=finding.header, rows=finding.rows, checks=finding.checks, draw=lambda _: None
+    )
+    (outcome,) = work.work(known(made(repeat=lambda _: empty)), tmp_path)
+    assert outcome.verdict == "failed"
+    assert "draws nothing" in outcome.plain["why"]
+
+
+def test_data_that_are_not_here_skip_a_figure_or_are_replaced(known, tmp_path):
+    one = made(data=("no_such_set",))
+    other = made("th-4.2", data=("no_such_set",), instead="made-up rows")
+    skipped, replaced = work.work(known(one, other), tmp_path)
+    assert skipped.verdict == "skipped"
+    assert "needs no_such_set in the data folder (BRUIT_DATA)" in skipped.plain["why"]
+    assert replaced.plain["instead_of_data"] == "made-up rows"
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+
+
+def test_the_command_tells_the_table_the_checks_and_where_things_are(tmp_path):
+    said = call("th-4.1", "--out", tmp_path)
+    assert said.exit_code == 0
+    assert "Two attackers, three iterations" in said.output
+    assert "holds: peers 3 and 4 alone stay hidden" in said.output
+    plain = json.loads((tmp_path / "th-4.1" / "found.json").read_text())
+    assert plain["verdict"] == "as the source says"
+    again = call("th-4.1", "--out", tmp_path, "--json")
+    assert json.loads(again.stdout)[0]["kept"] is True
+
+
+def test_the_command_ends_with_1_if_a_criterion_was_missed(known, tmp_path):
+    known(made(holds=False))
+    said = call("th-4.1", "--out", tmp_path)
+    assert said.exit_code == 1
+    assert "missed: a is b" in said.output
+
+
+def test_the_list_names_everything_and_what_is_missing():
+    said = call("--list")
+    assert said.exit_code == 0
+    assert all(id in said.output for id in FIGURES)
+    assert "minutes of CPU" in said.output
+    plain = json.loads(call("--list", "chapter-4", "--json").stdout)
+    assert {"id", "source", "number", "page", "criterion", "cpu_s", "missing"} <= set(plain[0])
+
+
+def test_nothing_asked_and_odd_folders_are_refused(tmp_path):
+    said = call()
+    assert isinstance(said.exception, ConfigError)
+    assert "--list names them all" in str(said.exception)
+    file = tmp_path / "file"
+    file.write_text("")
+    assert "it is a file" in str(call("th-4.1", "--out", file).exception)
+
+
+def test_an_installed_package_without_the_repository_says_so(tmp_path):
+    code = (
+        "import bruit, sys; from pathlib import Path; bruit.__file__ = '/nowhere/bruit/__init__.py'\n"
+        "from bruit.commands.reproduce import reproduce\n"
+        "from bruit.errors import ConfigError\n"
+        "try: reproduce(listed=True)\n"
+        "except ConfigError as error: print(error)\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert "call this from the root of a clone" in said.stdout
