@@ -55,7 +55,7 @@ from bruit.runs.crashes.crash import load_crash
 from bruit.runs.engines.bulk import Bulk
 from bruit.runs.engines.engine import Stop
 from bruit.runs.engines.events import Events
-from bruit.runs.repeat import repeat
+from bruit.runs.many.repeat import repeat
 from bruit.runs.replay import replay
 from bruit.runs.result import Run, load, load_model
 from bruit.runs.run import chain, rehearse, run, several_tokens

@@ -20,7 +20,7 @@ import bruit as br
 from benchmarks.timing import Answer, Goal, interleaved, main
 from bruit.graphs import Graph, complete, erdos_renyi
 from bruit.randomness import Replay
-from bruit.runs.repeat import repeat
+from bruit.runs.many.repeat import repeat
 from bruit.tasks import Logistic, Records
 
 RECORDS, RATE = 8, 0.1

@@ -11,6 +11,7 @@ from bruit.commands.crash import replay_crash
 from bruit.commands.printing import Printer, Reply, warn
 from bruit.commands.terminal import (
     Force,
+    Jobs,
     Json,
     Quiet,
     RunDelta,
@@ -93,9 +94,7 @@ def sweep(
     ] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds per setting.")] = 1,
     set_: Set = [],  # noqa: B006
-    jobs: Annotated[
-        int, typer.Option(min=1, help="How many runs at a time, each on its own core.")
-    ] = 1,
+    jobs: Jobs = 1,
     delta: RunDelta = None,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
     force: Force = False,
@@ -109,7 +108,7 @@ def sweep(
 
     Example: bruit sweep breast-cancer --vary privacy.epsilon=2,8 --seeds 3
     """
-    from bruit.runs.sweep import Kept, failed, planned, to_csv, to_table, work
+    from bruit.runs.many.sweep import Kept, failed, planned, to_csv, to_table, work
 
     if output is not None:
         check_place(output, force)

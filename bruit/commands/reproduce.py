@@ -17,7 +17,7 @@ import typer
 
 import bruit
 from bruit.commands.printing import Beside, Detail, Line, Printer, Reply
-from bruit.commands.terminal import Force, Json, Quiet, Ticker
+from bruit.commands.terminal import Force, Jobs, Json, Quiet
 from bruit.errors import ConfigError
 
 
@@ -33,9 +33,7 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller and fewer runs: not the source's sizes.")
     ] = False,
-    jobs: Annotated[
-        int, typer.Option(min=1, help="How many figures at a time, each on its own core.")
-    ] = 1,
+    jobs: Jobs = 1,
     folder: Annotated[
         Path, typer.Option("--out", help="Folder of the results, one folder a figure.")
     ] = Path("reproduced"),
@@ -65,12 +63,11 @@ def reproduce(
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"cannot write into {folder}: it is a file")
     work = _papers("work").work
-    with Ticker(quiet or as_json, "figures") as ticker:
+    with printer.ticker("figures") as ticker:
 
         def tell(outcome: Any, done: int, total: int) -> None:
             ticker(done, total)
-            if not (quiet or as_json):
-                printer.note(_sentence(outcome))
+            printer.note(_sentence(outcome))
 
         outcomes = work(wanted, folder, quick=quick, jobs=jobs, anew=force, tell=tell)
     answer = _Repeated(outcomes, quick, folder)

@@ -38,6 +38,7 @@ Set = Annotated[
         help="Change a key of the experiment: algorithm.rate=2; again: more.",
     ),
 ]
+Jobs = Annotated[int, typer.Option(min=1, help="How many at a time, each on its own core.")]
 Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
 Dropouts = Annotated[int, typer.Option(help="How many may leave on the way.")]
 RunDelta = Annotated[

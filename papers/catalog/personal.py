@@ -21,6 +21,7 @@ from bruit.graphs.similarity import Weights, similarity
 from bruit.personal.alternate import alternate
 from bruit.personal.noisy_records import publish
 from bruit.personal.objective import Joint
+from bruit.personal.private import NoisePlan, model_noise, private_descent
 from bruit.randomness import Replay
 from bruit.tasks import Records
 from bruit.tasks.personal import Personal
@@ -236,48 +237,50 @@ def real_sets(quick: bool) -> Finding:
 
 
 def along_iterations(quick: bool) -> Finding:
-    """Figures 2(a) and (b) of the report: objective and accuracy along wake-ups, cold and warm."""
-    task, weights, trust, _ = angles(0, 20 if quick else 100)
-    joint = Joint(weights, trust, 0.5)
-    everybody = np.arange(100)
+    """Figures 2(a) and (b) of the report: private descent with more and more updates that share a
+    budget, from zero and from a private warm start."""
+    task, weights, trust, _ = angles(0, 20 if quick else 100, rows="l1")
+    joint, graph = Joint(weights, trust, 0.5), similarity(weights)
+    smooth = tuple((task.ridge + 0.25).tolist())
+    descent = Personalized(0.5, smooth, tuple(trust.tolist()))
+    budget, first = 10.0, 0.05
+    counts = (1, 2, 5) if quick else (1, 2, 5, 10, 20)
     rows: list[tuple[Cell, ...]] = []
-    times = (0, 100, 300, 1000) if quick else (0, 100, 300, 1000, 3000, 5000)
-    curves_of: dict[str, tuple[Sequence[float], Sequence[float]]] = {}
-    ends = {}
-    alone = br.run(br.ModelPropagation(), similarity(weights), task, steps=0, evaluate_every=0)
-    for name, start in (("cold", None), ("warm", alone)):
-        values, scores = [], []
-        for count in times:
-            descent, graph = descent_of(task, weights, trust, 0.5, schedule=br.Wakes(max(count, 1)))
-            if count == 0:
-                models = np.zeros((100, task.dim)) if start is None else start.estimates
-            else:
-                models = br.run(
-                    descent, graph, task, steps=1, evaluate_every=0, after=start
-                ).estimates
-            values.append(float(joint.value(models, task.losses(everybody, models))))
-            scores.append(float(task.scores(models).mean()))
-            rows.append((name, count, values[-1], scores[-1]))
-        curves_of[f"{name} start"] = (times, scores)
-        ends[name] = (values, scores)
+    objectives: dict[str, list[float]] = {}
+    for name, warm in (
+        ("from zero", None),
+        ("warm start", model_noise(task).calibrate(first, 0.0)),
+    ):
+        for count in counts:
+            plan = NoisePlan.of(task, budget, count, warm=warm)
+            done = private_descent(descent, graph, task, plan, evaluate_every=0)
+            models = done.estimates
+            value = float(joint.value(models, task.losses(np.arange(100), models)))
+            objectives.setdefault(name, []).append(value)
+            spent = done.epsilon(delta=1e-6)
+            rows.append((name, count, float(spent), value, float(task.scores(models).mean())))
+    cold, warmed = objectives["from zero"], objectives["warm start"]
     return Finding(
-        header=("start", "wake-ups", "objective", "accuracy"),
+        header=("start", "updates a peer", "epsilon spent", "objective", "accuracy"),
         rows=rows,
         checks=(
             Check(
-                "the objective falls along both",
-                all(
-                    b <= a + 1e-9
-                    for values, _ in ends.values()
-                    for a, b in itertools.pairwise(values)
-                ),
+                "few updates are best: the last objective is above the least", cold[-1] > min(cold)
             ),
             Check(
-                "a warm start is ahead after 100 wake-ups", ends["warm"][0][1] <= ends["cold"][0][1]
+                "a warm start of epsilon 0.05 ends lower with one update",
+                warmed[0] < cold[0],
+                f"with a proven sensitivity such a model is noise: objective {warmed[0]:.2g}",
             ),
         ),
-        draw=curves(curves_of, "wake-ups", "accuracy"),
-        settings={"peers": 100, "dimension": task.dim, "coupling": 0.5},
+        draw=curves(
+            {name: (counts, found) for name, found in objectives.items()},
+            "updates a peer",
+            "objective",
+            log="xy",
+        ),
+        settings={"peers": 100, "dimension": task.dim, "epsilon": budget, "warm start": first},
+        words="the source names no budget for these two figures; 10 was taken, its largest elsewhere",
     )
 
 
@@ -345,11 +348,11 @@ FIGURES = (
     ),
     Figure(
         id="rep-2",
-        title="Objective and accuracy along wake-ups",
+        title="Private updates from zero and from a warm start",
         number="Figures 2(a) and (b)",
         page="report, p. 9",
         repeat=along_iterations,
-        criterion="the objective falls; a warm start is ahead",
+        criterion="few updates are best; that a warm start of epsilon 0.05 helps is refuted",
         cpu_s=20,
         theory=("perso:EXP-1",),
     ),

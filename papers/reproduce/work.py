@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from bruit.errors import BruitError
-from bruit.runs.workers import GONE, each
+from bruit.runs.many.workers import GONE, each
 from papers.reproduce import shelf
 from papers.reproduce.catalog import figures
 from papers.reproduce.figure import Figure

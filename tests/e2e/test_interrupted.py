@@ -161,7 +161,7 @@ def test_a_sweep_goes_on_where_it_was(bruit, mean, struck, monkeypatch):
 
 def counted(monkeypatch):
     """The runs of sweeps from now on."""
-    import bruit.runs.sweep as sweeps
+    import bruit.runs.many.sweep as sweeps
 
     ran, plain = [], sweeps._row
     monkeypatch.setattr(sweeps, "_row", lambda one: ran.append(one.key) or plain(one))

@@ -11,7 +11,7 @@ from rich.table import Table
 import bruit
 from bruit.commands import terminal
 from bruit.commands.printing import Detail, Printer, Reply, warn
-from bruit.runs.sweep import to_table
+from bruit.runs.many.sweep import to_table
 from bruit.show.summary import styled
 
 HOSTILE = "complete:100: [bold]x[/bold] [/] :smile: \\[red] [link=http://a]b"

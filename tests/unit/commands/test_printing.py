@@ -70,6 +70,7 @@ CALLS = {
     "show": "show mean.run",
     "init": "init new.toml",
     "predict": "predict mean.run",
+    "reproduce": "reproduce th-4.1 --out figures",
     "plan": "plan --graph complete:20 --save planned.toml",
     "audit": "audit mean.toml --of 0 --seen-by 3 --trials 200 --seed 1",
     "attack reconstruct": "attack reconstruct mean.run --seen-by 0",

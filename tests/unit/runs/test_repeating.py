@@ -5,8 +5,8 @@ import pytest
 
 import bruit as br
 from bruit.graphs import ring
-from bruit.runs.repeat import cores
-from bruit.runs.sweep import sweep, to_table
+from bruit.runs.many.repeat import cores
+from bruit.runs.many.sweep import sweep, to_table
 from bruit.tasks import Logistic, Records
 
 RNG = np.random.default_rng(0)

@@ -3,7 +3,7 @@
 import pytest
 
 import bruit as br
-from bruit.runs.sweep import to_csv
+from bruit.runs.many.sweep import to_csv
 from bruit.show.report import render
 from bruit.show.report.compare import of_sweep
 from tests.unit.show.report.pages import Page

@@ -26,10 +26,10 @@ from bruit.files import plain, write_whole
 from bruit.privacy.guarantee import level_words
 from bruit.runs.build import build, check_protocol
 from bruit.runs.file import from_dict, identity, read
+from bruit.runs.many.repeat import check_workers
+from bruit.runs.many.workers import GONE, each
 from bruit.runs.model import NO_NOISE
-from bruit.runs.repeat import check_workers
 from bruit.runs.settings import change, read_value, with_key
-from bruit.runs.workers import GONE, each
 from bruit.tasks.joining import Joining
 
 Row = dict[str, Any]
