@@ -25,7 +25,7 @@ from bruit.commands.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, C
 from bruit.commands.network.keys import key_app
 from bruit.commands.network.relay import relay_app
 from bruit.commands.peers import network_app, peer_app
-from bruit.commands.plan import plan
+from bruit.commands.plans.plan import plan
 from bruit.commands.predict import predict
 from bruit.commands.printing import Printer, Reply, warn
 from bruit.commands.relay import relay_app

@@ -4,6 +4,7 @@ EXP-7)."""
 from __future__ import annotations
 
 import contextlib
+from fractions import Fraction
 from itertools import pairwise
 
 import networkx as nx
@@ -77,7 +78,10 @@ def centralities(graph: Graph) -> Array:
 
 def communicability_of(graph: Graph) -> Array:
     """(e^A)_uv  # (n, n)."""
-    return np.asarray(expm(nx.to_numpy_array(graph.to_networkx(), weight=None)))
+    adjacency = np.zeros((graph.n, graph.n))
+    a, b = graph.edges().T
+    adjacency[a, b] = adjacency[b, a] = 1.0
+    return np.asarray(expm(adjacency))
 
 
 def relations_of_pairs(
@@ -94,7 +98,7 @@ def two_attackers(quick: bool) -> Finding:
     for plus in (0, 1):
         found = reconstructible(from_edges(12, FIG41, plus=plus), [0, 1], 3)
         seen = found.peers.tolist()
-        sums = found.relations() == (Relation((3, 4), (1, 1)),)
+        sums = found.relations() == (Relation((3, 4), (Fraction(1), Fraction(1))),)
         good &= seen == [0, 1, 2, 5, 6, 7, 8, 9, 10, 11] and sums
         rows.append((f"plus = {plus}", "all but 3, 4", str(seen), "x3 + x4" if sums else "other"))
     graph = from_edges(12, FIG41)
@@ -192,8 +196,8 @@ def centrality(quick: bool) -> Finding:
         ego = from_ego(414)
         own = centralities(ego)
         for steps in (4, 10):
-            counts = all_attackers(ego, steps).counts
-            found = [float(spearmanr(own[:, k], counts).statistic) for k in range(3)]
+            exposed = all_attackers(ego, steps).counts
+            found = [float(spearmanr(own[:, k], exposed).statistic) for k in range(3)]
             first.append(found[0] == max(found))
             rows.append(("ego:414", steps, *printed["ego:414"], *found))
     names = ("degree", "eigenvector", "betweenness")

@@ -96,7 +96,7 @@ def ego(quick: bool) -> Finding:
     run = br.rehearse(br.Renoised(tau=0.02, flat=808), graph, noise, steps=1616)
     facts, theorem = run.facts(), RenoisedGossip(taper_of)
     for v in watchers:
-        far = others(graph, v, graph.distances(v)) >= 3
+        far = others(graph, v, graph.distances(v).astype(np.float64)) >= 3
         shown.append(others(graph, v, printed(graph, v, steps)))
         exact.append(others(graph, v, leverage(graph, [v], steps).loss))
         renoised.append(others(graph, v, theorem.losses(facts, (v,))))
@@ -288,8 +288,9 @@ def topologies(quick: bool) -> Finding:
             else f"torus:{side // 2}x{side // 2}"
         )
         small = f"hypercube:{int(np.log2(n)) - 2}" if name == "hypercube" else small
-        gaps = [float(br.graphs.spectral_gap(br.graphs.graph(one))) for one in (small, text)]
+        gaps = [float(br.graphs.spectral_gap(one)) for one in (small, text)]
         graph = br.graphs.graph(text)
+        assert isinstance(graph, Graph)
         rows.append((name, n, int(np.max(graph.degrees)), order, gaps[1], gaps[0] / gaps[1]))
     ratio = {str(row[0]): float(str(row[5])) for row in rows}
     wanted = {"complete": 1, "ring": 16, "torus": 4, "star": 4}

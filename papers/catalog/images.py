@@ -191,7 +191,7 @@ def convolutional(quick: bool) -> Finding:
         how = Matching(total_variation=1e-3, steps=60 if quick else 150)
         found = match(network, gradient, (3, 32, 32), how=how)
         flat = psnr(truth.ravel(), np.full(truth.size, truth.mean()))
-        rows.append((k, flat, psnr(truth.ravel(), found.inputs.ravel())))
+        rows.append((k, float(flat), float(psnr(truth.ravel(), found.inputs.ravel()))))
         labels.append(found.label == data["y_train"][k])
         true.append(truth.transpose(1, 2, 0))
         seen.append(np.asarray(found.inputs).reshape(3, 32, 32).transpose(1, 2, 0))

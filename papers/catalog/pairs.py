@@ -100,7 +100,8 @@ def in_order(found: Gossiped, times: Sequence[int]) -> tuple[bool, bool]:
 
 def centroid_scores(features: Array, labels: Array) -> Array:
     """s(x) = (mean of positives - mean of negatives).x."""
-    return features @ (features[labels == 1].mean(axis=0) - features[labels == 0].mean(axis=0))
+    apart = features[labels == 1].mean(axis=0) - features[labels == 0].mean(axis=0)
+    return np.asarray(features @ apart)
 
 
 def three_graphs(n: int, sides: tuple[int, int]) -> dict[str, Graph]:

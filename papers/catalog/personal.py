@@ -16,8 +16,9 @@ from bruit.algorithms.personal.boosting import Boosting
 from bruit.algorithms.personal.personalized import Personalized
 from bruit.arrays import Array
 from bruit.graphs import Graph
+from bruit.graphs.graph import Weights
 from bruit.graphs.learn import Collaboration
-from bruit.graphs.similarity import Weights, similarity
+from bruit.graphs.similarity import similarity
 from bruit.personal.alternate import alternate
 from bruit.personal.noisy_records import publish
 from bruit.personal.objective import Joint
@@ -57,7 +58,7 @@ def private_accuracy(quick: bool) -> Finding:
         known = MEASURED.get(case)
         for who, place in (("everybody", 0), ("small users", 1)):
             private = [row.private[e][place] for e in sorted(row.private, reverse=True)]
-            cells = [*private, *[""] * (3 - len(private))]
+            cells: list[Cell] = [*private, *[""] * (3 - len(private))]
             rows.append(
                 (
                     f"{case.sizes[0]}-{case.sizes[1]}",

@@ -15,7 +15,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import TypeVar
 
-Thing, Answer = TypeVar("Thing"), TypeVar("Answer")
+Thing = TypeVar("Thing")
+Answer = TypeVar("Answer")
 GONE = "its process ended all of a sudden; is there enough memory for so many jobs?"
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bruit.commands.design import answer_design
-from bruit.commands.plan_options import PlanOptions
+from bruit.commands.plans.design import answer_design
+from bruit.commands.plans.plan_options import PlanOptions
+from bruit.commands.plans.silos import answer_silos
 from bruit.commands.printing import Detail, Line, Printer, Reply
-from bruit.commands.silos import answer_silos
 from bruit.commands.terminal import (
     Delta,
     Dim,
