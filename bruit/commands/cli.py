@@ -28,7 +28,6 @@ from bruit.commands.peers import network_app, peer_app
 from bruit.commands.plans.plan import plan
 from bruit.commands.predict import predict
 from bruit.commands.printing import Printer, Reply, warn
-from bruit.commands.relay import relay_app
 from bruit.commands.reproduce import reproduce
 from bruit.commands.starting import begin
 from bruit.commands.statistics.gopa import gopa_app
