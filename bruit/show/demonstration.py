@@ -158,7 +158,7 @@ def _scores(agreed: AgreedRun[Task], models: Array) -> DemonstrationScores | Non
     if not agreed.file.references:
         return None
     task = agreed.task
-    each = tuple(task.evaluate(row[None])[task.metric] for row in models)
+    each = tuple(task.judge(models, peer).value for peer in range(len(models)))
     known = task.references()
     return DemonstrationScores(
         task.metric, each, task.evaluate(models)[task.metric], known["alone"], known["central"]

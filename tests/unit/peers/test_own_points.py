@@ -9,6 +9,7 @@ from bruit.peers.site.own_csv import write_records
 from bruit.peers.site.own_records import read_share
 from bruit.runs.build import build
 from bruit.runs.file import parse
+from bruit.show.demonstration import _scores, plan_demonstration
 from bruit.tasks.pairs.statistic_file import StatisticKind
 from bruit.tasks.personal import Personal
 from tests.unit.peers.small_network import found_small, live_together
@@ -190,3 +191,26 @@ def test_private_gosta_between_real_peers_is_the_simulation(tmp_path):
     assert {report["epsilon"] for report in reports} == {reports[0]["epsilon"]}
     assert 0 < float(reports[0]["epsilon"]) < np.inf
     assert reports[0]["metrics"] == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "algorithm", "task"),
+    [
+        ("personal", "graph-learning", ""),
+        ("boosted", "boosting", "predictors = 60"),
+        ("pairwise", "dual-averaging", 'points = 20\nsplit = "sized:20:20"'),
+    ],
+)
+def test_a_demonstration_scores_everybody_on_their_own_records(kind, algorithm, task, tmp_path):
+    """Models of one's own have scores of their own: everybody's processes ended well, and then the
+    comparison of one model with all peers' records failed."""
+    split = "" if "split" in task else 'split = "sized:9:9"'
+    (tmp_path / "file.toml").write_text(
+        f'graph = "complete:4"\nsteps = 5\n[task]\nkind = "{kind}"\ndata = "breast_cancer"\n'
+        f'{task}\n{split}\n[algorithm]\nname = "{algorithm}"\n'
+    )
+    agreed = plan_demonstration(4, str(tmp_path / "file.toml"))
+    scores = _scores(agreed, np.zeros((4, agreed.task.dim)))
+    assert scores is not None
+    assert len(scores.each) == 4
+    assert np.isfinite([*scores.each, scores.together, scores.alone, scores.central]).all()
