@@ -194,6 +194,56 @@ def _agreement(
     return Agreement(task, label or task.label, constants, named, prepared)
 
 
+@peer_app.command("report")
+def peer_report(
+    files: Annotated[
+        list[Path], typer.Argument(help="The report.json of a state folder; several of one run.")
+    ],
+    book: Annotated[
+        Path | None, typer.Option(help="The address book in which the signers must stand.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the signatures of reports, and say who took part in what and who was missed.
+
+    Exit code 1: a signature does not hold, the reports are not of one run, or a run went on without
+    somebody or ended early.
+
+    Example: bruit peer report a/report.json b/report.json --book book.toml
+    """
+    from bruit.peers.site.signed_report import check, disagreements
+    from bruit.peers.wire.address_book import AddressBook
+    from bruit.peers.wire.identity import short_form
+
+    listed = None if book is None else AddressBook.read(book)
+    found = [check(path, listed) for path in files]
+    wrong = disagreements(found)
+    lines: list[str] = []
+    about: list[dict[str, object]] = []
+    for one in found:
+        verdict = "everybody took part in everything" if one.complete else "not complete"
+        signed = f"signed by {one.signer} ({short_form(one.fingerprint)})"
+        lines.append(f"{one.path}: NOT VERIFIED: {one.wrong}" if one.wrong else
+                     f"{one.path}: {signed}; {verdict}")  # fmt: skip
+        for name, parts in one.without().items():
+            words = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in parts)
+            lines.append(f"  without {name} in exchanges {words}")
+        lines += [f"  {word}" for word in one.problems()]
+        about.append({
+            "file": str(one.path), "verified": not one.wrong, "wrong": one.wrong,
+            "signer": one.signer, "fingerprint": one.fingerprint, "run": one.content["run"],
+            "complete": one.complete, "without": one.without(),
+        })  # fmt: skip
+    lines += [f"these reports do not belong together: {word}" for word in wrong]
+    if book is None:
+        lines.append("compare the fingerprints with the address book, or give it by --book")
+    good = not wrong and all(one.complete and not one.wrong for one in found)
+    Printer(json=as_json).answer(
+        Reply({"reports": about, "disagreements": wrong, "complete": good}, lines)
+    )
+    raise typer.Exit(0 if good else 1)
+
+
 @peer_app.command("backup")
 def peer_backup(
     site: Annotated[

@@ -27,12 +27,18 @@ from bruit.peers.wire.line import Line
 log = logging.getLogger("bruit.peers")
 HOPS = 8  # how far away everybody must have its neighbors before a peer begins
 ANSWER = 5.0  # seconds within which neighbors that are there answer one who starts again
-LOOK = 0.02  # seconds between two looks around
+LOOK = 0.02  # seconds between two looks around at first, and a tenth of the wait later
+SELDOM = 0.2  # seconds between two looks at most
 FIRST, CHANGED, SAME = (
     1.0,
     5.0,
     30.0,
 )  # seconds until the operator hears whom a peer waits for: first, news, no news
+
+
+def look_after(waited: float) -> float:
+    """Seconds until the next look around: a long wait costs little."""
+    return min(SELDOM, max(LOOK, waited / 10))
 
 
 @dataclass(kw_only=True)
@@ -102,7 +108,7 @@ class Gathering:
                 if waited >= give_up:
                     return self._gave_up(give_up, begun)
                 self._show(waited)
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(look_after(waited))
             return ""
         finally:
             self.waiting = False
@@ -130,7 +136,7 @@ class Gathering:
                         " was released, and what was done is kept"
                     )
                 self._show(waited)
-                await asyncio.sleep(LOOK)
+                await asyncio.sleep(look_after(waited))
             return ""
         finally:
             self.waiting = False

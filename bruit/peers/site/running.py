@@ -19,12 +19,13 @@ from bruit.algorithms.algorithm import EVERYBODY
 from bruit.algorithms.doorway import believed
 from bruit.arrays import Array
 from bruit.errors import AlgorithmError, BrokenStateError, BruitError, ConfigError
-from bruit.files import to_json, write_whole
+from bruit.files import plain, to_json, write_whole
 from bruit.how_many import how_many
 from bruit.peers.host import Host
 from bruit.peers.site.crash_file import kept_at_home
 from bruit.peers.site.metrics_page import reply
 from bruit.peers.site.own_model import save_own_model
+from bruit.peers.site.signed_report import promised, signed, took_part
 from bruit.peers.site.site import Participant
 from bruit.peers.site.verdict import complete, left_over, met, missing, notes, problems
 from bruit.peers.wire.said_once import SaidOnce
@@ -35,6 +36,7 @@ from bruit.runs.stopping import interruptible
 log = logging.getLogger("bruit.peers")
 EVERY = 0.2  # seconds between two status files, of a process that hosts few peers
 SHARE = 20  # status files take at most one such part of a process's time
+SELDOM = 25  # looks after which a status is written though nothing has moved
 FEW = 10  # peers of one process up to which they are written that often; more take turns
 MISSED, STOPPED = (
     1,
@@ -264,13 +266,28 @@ def _try_to_show(of: Participant, notice: _Notice, told: SaidOnce) -> None:
         )
 
 
+def _signs(of: Participant) -> tuple[Any, ...]:
+    """What changes when anything in the status does, receipts excepted."""
+    host = of.host
+    lines = [(line.connected, line.sent_bytes) for line in host.lines.values()]
+    return (
+        (host.machine.count, host.done, host.ended, host.gave_up, host.gathering.waiting),
+        (len(host.absences.missed), host.absences.skipped, len(host.left_out)),
+        (host.ears.received_bytes, sum(host.refused.values()), tuple(lines)),
+    )
+
+
 async def _watch(of: Participant, notice: _Notice, hosted: int = 1) -> None:
-    """Keep the status up to date, to the end; the last one is written when the watch is over."""
-    told = SaidOnce(log)
+    """Keep the status up to date, to the end; the last one is written when the watch is over.
+    While nothing moves it is written seldom: of many peers on one machine most wait."""
+    told, looks = SaidOnce(log), 0
+    shown: tuple[Any, ...] = ()
     try:
         while True:
             began = time.thread_time()
-            _try_to_show(of, notice, told)
+            if (now := _signs(of)) != shown or looks % SELDOM == 0:
+                _try_to_show(of, notice, told)
+            shown, looks = now, looks + 1
             cost = hosted * (time.thread_time() - began)
             await asyncio.sleep(max(EVERY * max(1.0, hosted / FEW), SHARE * cost))
     finally:
@@ -380,7 +397,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         )
         metrics = of.task.evaluate(estimate)  # on public records, or nothing
         save_own_model(of, spent(of), delta_of(of))
-    report = {
+    unsigned = {
         **status(of),
         "metrics": metrics,
         "scored_on": of.task.scored_on,
@@ -395,9 +412,12 @@ def write_report(of: Participant) -> dict[str, Any]:
         **host.machine.told(),
         **_if_opened(of),
         "complete": complete(host),
+        "promised": promised(host),
+        "took_part": took_part(host),
         "problems": problems(host),
         "notes": notes(host),
     }
+    report = signed(plain(unsigned), host.identity)
     write_whole(
         of.site.state / "report.json",
         lambda file: file.write(to_json(report).encode()),

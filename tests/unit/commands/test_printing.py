@@ -95,6 +95,7 @@ CALLS = {
 """One cheap call of every command that prints JSON."""
 ELSEWHERE = {
     "peer run": "it waits for other processes: tests/e2e/test_network_cli.py reads its JSON",
+    "peer report": "it reads what a run left: tests/unit/peers/test_signed_report.py reads its JSON",
     "network demo": "it starts processes: tests/e2e/test_network_cli.py reads its JSON",
 }
 WITHOUT = {
