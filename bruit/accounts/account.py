@@ -78,17 +78,28 @@ class Account:
         with self._writing() as (writer, _):
             writer.add({"what": "settled", **price.describe()})
 
-    def note_simulation(self, price: Price) -> None:
-        """A simulation on these records: listed once, and not added, since nothing left."""
-        with self._writing() as (writer, balance):
-            if all(one.price.key != price.key for one in balance.simulated):
-                writer.add({"what": "simulated", **price.describe()})
-
     def set_limit(self, unit: Unit, limit: Budget | None) -> None:
         """From now on; a limit below what was paid already refuses everything."""
         about = {"epsilon": None, "delta": None} if limit is None else vars(limit)
         with self._writing() as (writer, _):
             writer.add({"what": "limit", **unit._asdict(), **about})
+
+    def share_with(self, other: Path) -> None:
+        """Records made from these are the same people's: they pay from this account, by a link."""
+        with self._writing():
+            pass
+        link = beside(other).path
+        if os.path.lexists(link):
+            if link.resolve() != self.chain.place:
+                raise PrivacyError(
+                    f"records at {other} pay from another account, {link}; write these to another file,"
+                    f" or make that account a link to {self.path}"
+                )
+            return
+        try:
+            link.symlink_to(os.path.relpath(self.chain.place, link.parent.resolve()))
+        except OSError as error:
+            raise ConfigError(f"cannot write {link}: {error.strerror or error}") from None
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Writer, Balance]]:

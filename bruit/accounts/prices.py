@@ -10,7 +10,7 @@ observers are added: that is true of an observer who sees all of it, if the hypo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
@@ -146,12 +146,10 @@ class Charged:
 
 @dataclass(kw_only=True)
 class Balance:
-    """What an account says: charges in order, limits by unit, and simulations, which are not
-    added."""
+    """What an account says: charges in order, and limits by unit."""
 
     charged: list[Charged] = field(default_factory=list)
     limits: dict[Unit, Budget] = field(default_factory=dict)
-    simulated: list[Charged] = field(default_factory=list)
     _places: dict[str, int] = field(default_factory=dict)
 
     def units(self) -> list[Unit]:
@@ -232,8 +230,6 @@ def balance_of(lines: Iterable[Mapping[str, Any]]) -> Balance:
             balance.add(
                 Charged(str(line["when"]), price_from(line), what == "settled" or "key" not in line)
             )
-        elif what == "simulated":
-            balance.simulated.append(Charged(str(line["when"]), price_from(line)))
         elif what == "limit":
             unit = Unit.of(line["level"], line["adjacency"])
             balance.limits.pop(unit, None)
@@ -247,8 +243,3 @@ def balance_of(lines: Iterable[Mapping[str, Any]]) -> Balance:
 def unit_facts(unit: Unit) -> dict[str, str]:
     """For machines to read."""
     return level_facts(unit.level, unit.adjacency)
-
-
-def told(balance: Balance) -> Iterator[str]:
-    """Against whom the charges hold."""
-    yield from dict.fromkeys(one.price.against for one in balance.charged)

@@ -98,7 +98,6 @@ class WhatWasPaid:
             "delta": self.delta,
             "totals": [self._total(balance, unit) for unit in balance.units()],
             "charges": [_charge(one) for one in balance.charged],
-            "simulated": [_charge(one) for one in balance.simulated],
         }
 
     def _total(self, balance: Balance, unit: Unit) -> dict[str, Any]:
@@ -134,14 +133,6 @@ class WhatWasPaid:
             yield "  statements of different level or adjacency are never added: they stand side by side"
         for one in balance.charged:
             yield Detail(_words(one))
-        if balance.simulated:
-            count = how_many(len(balance.simulated), "simulation")
-            yield Detail(
-                f"  {count} on these records, not added: a simulation sends nothing, and its noise can be "
-                "drawn again. A model of one that was given away has cost:"
-            )
-            for one in balance.simulated:
-                yield Detail(_words(one))
         if self.account.exists():
             yield Detail(
                 f"  account {self.account.path}, {how_many(self.account.head().lines, 'line')}"

@@ -125,6 +125,7 @@ class Host:
         self.clock = OwnClock(pace=self.settings.pace)
         self._own: list[Envelope] = []
         self._spent = 0
+        self.cover: Callable[[], None] = lambda: None  # asked before releases are committed
         self._heard_from: set[int] = set()  # from whom this step has heard something
         self.people = self.members or Members(self.book)
         self._open_ears()
@@ -288,6 +289,8 @@ class Host:
         self.count_meeting_time(kind, now)
         for peer, own_step, clock, event in self.ledger.since(self._spent):
             step.spend(peer, own_step, clock, event.to_json())
+        if self._spent < self.ledger.calls:
+            self.cover()
         self._spent = self.ledger.calls
 
     def _carry_out(self, effects: list[Effect], step: Step | None) -> None:

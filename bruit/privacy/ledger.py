@@ -104,6 +104,12 @@ class Ledger:
             self.events.append(event)
         self._parts.append((peer, step, clock, self._index[event]))
 
+    def events_of(self, peer: int) -> list[Event]:
+        """The kinds of data releases of a peer; those of all where it has made none."""
+        mine = [event for event, count in self.counts_of(peer) if count]
+        known = [event for event in mine if not isinstance(event, Mask)]
+        return known or [event for event in self.events if not isinstance(event, Mask)]
+
     def __len__(self) -> int:
         return sum(len(part[0]) for part in self._parts)
 

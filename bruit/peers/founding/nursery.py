@@ -26,6 +26,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, cast
 
+from bruit.accounts.register import WHERE as REGISTER
 from bruit.files import owner_only
 
 GRACE = 10.0  # seconds that a peer has for an orderly end
@@ -89,6 +90,7 @@ class Nursery:
                 stdout=subprocess.PIPE,
                 stderr=words,
                 start_new_session=True,
+                env={**os.environ, REGISTER: ""},  # records of a demonstration are gone with it
                 bufsize=0,
             )
         self.children = [Child(self, place) for place in range(len(orders))]

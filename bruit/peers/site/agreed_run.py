@@ -26,7 +26,7 @@ from bruit.graphs.names import edge_file
 from bruit.mechanisms import Mechanism
 from bruit.peers.site.own_records import OwnTask
 from bruit.peers.wire.address_book import AddressBook, run_id
-from bruit.privacy.ledger import Budget
+from bruit.privacy.ledger import Budget, Ledger
 from bruit.runs.ahead.planned_releases import PlannedReleases, planned_releases
 from bruit.runs.build import Protocol, build_privacy, protocol
 from bruit.runs.entrance import (
@@ -36,7 +36,7 @@ from bruit.runs.entrance import (
     refuse_task_for_real_peers,
 )
 from bruit.runs.file import ExperimentFile, located, parse
-from bruit.runs.run import run
+from bruit.runs.run import rehearse, run
 from bruit.tasks import Mean, Task
 from bruit.tasks.data.agreed_columns import columns_digest
 from bruit.tasks.task import Constants, Manifest
@@ -60,6 +60,7 @@ class AgreedRun(Generic[T]):
     task: T
     privacy: Mechanism | None
     planned: PlannedReleases
+    ahead: Ledger  # what kinds of releases its first steps make, on blank data
     budget: Budget | None
     file: ExperimentFile
     text: str  # as it was agreed on, the same for everybody
@@ -111,6 +112,7 @@ def agreed_run(
         task=task,
         privacy=privacy,
         planned=planned,
+        ahead=_ahead(words, task.width),
         budget=budget,
         file=file,
         text=text,
@@ -174,6 +176,16 @@ def _privacy(words: _AgreedText, width: int) -> Mechanism | None:
 def _planned(words: _AgreedText) -> PlannedReleases:
     file, agreed = parse(words.text, words.where), _protocol(words)
     return planned_releases(agreed.algorithm, agreed.graph, agreed.steps, file.seed)
+
+
+@lru_cache(maxsize=2)
+def _ahead(words: _AgreedText, width: int) -> Ledger:
+    """The ledger of the first steps, on blank data of that width."""
+    agreed, privacy = _protocol(words), _privacy(words, width)
+    steps = min(agreed.steps, TRIED)
+    if privacy is not None and privacy.one_of_several:  # blank rows name none of several values
+        return Ledger(peers=agreed.graph.n, events=[privacy.event()])
+    return rehearse(agreed.algorithm, agreed.graph, privacy, steps, dim=width).ledger
 
 
 @lru_cache(maxsize=2)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bruit.accounts.account import beside
 from bruit.errors import ConfigError
 from bruit.files import check_place, write_whole
 from bruit.runs.entrance import refuse_task_for_real_peers
@@ -86,6 +87,7 @@ def write_records(
     if public is not None:
         shown = known.from_csv(public, agreement, tell)
         content |= {"public_features": shown["features"], "public_targets": shown["targets"]}
+    beside(path).share_with(out)
     write_whole(
         out, lambda file: np.savez_compressed(file, kind=np.str_(kind), **content), private=True
     )

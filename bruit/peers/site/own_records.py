@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -184,6 +185,8 @@ def write_share(
     columns: dict[str, Any] = {"kind": np.str_(kind), **(options or {})}
     if columns_file:
         columns["columns_file"] = np.str_(columns_file)
+    # Shares of two demonstrations on the same bundled data are no copies of each other.
+    columns["network"] = np.str_(os.urandom(16).hex())
     columns |= kinds()[kind].share(task, peer)
     columns |= recipe_column(task.recipe())
     write_whole(path, lambda file: np.savez_compressed(file, **columns), private=True)

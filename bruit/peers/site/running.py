@@ -331,6 +331,8 @@ async def _run(of: Participant, metrics_port: int | None, hosted: int = 1) -> No
     server = None if metrics_port is None else await _serve_metrics(of, metrics_port)
     if of.above_agreed:
         log.warning("the budget of peer %d is %s", of.host.me, of.against_agreed())
+    if of.paying is not None:
+        of.paying.begin()
     notice = _Notice()
     watcher = asyncio.create_task(_watch(of, notice, hosted))
     try:
@@ -375,6 +377,16 @@ def run_participants(
     return MISSED if any(problems(one.host) for one in people) else 0
 
 
+def _settled(of: Participant) -> dict[str, Any]:
+    """What the account of the records says of this run; settled when it has ended."""
+    if of.paying is None:
+        return {}
+    if of.host.ended and not of.host.broken:
+        of.paying.settle(of.host.ledger.counts_of(of.host.me))
+    account = of.paying.account
+    return {"account": {"id": account.id(), "head": account.head().describe()}}
+
+
 def _estimate(of: Participant) -> Array:
     """What this peer holds as its result."""
     machine = of.host.machine
@@ -411,6 +423,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         },
         **host.machine.told(),
         **_if_opened(of),
+        **_settled(of),
         "complete": complete(host),
         "promised": promised(host),
         "took_part": took_part(host),

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from bruit.accounts.reservation import Reservation
 from bruit.algorithms.schedules.peer import Seat, peer_machine
 from bruit.algorithms.schedules.schedule import Schedule
 from bruit.algorithms.task_door import TaskDoor
@@ -38,6 +39,7 @@ from bruit.peers.journal.journal import Journal
 from bruit.peers.relay.way import Ways
 from bruit.peers.settings import Settings, first_neighbors
 from bruit.peers.site.agreed_run import AgreedRun, agreed_id, agreed_run, words_of
+from bruit.peers.site.own_account import reservation
 from bruit.peers.site.own_records import OwnTask, read_share
 from bruit.peers.wire.address_book import AddressBook, people_digest
 from bruit.peers.wire.checkup import Checkup
@@ -178,6 +180,7 @@ class Participant:
     planned: PlannedReleases
     agreed: Budget | None = None  # what the experiment allows, if it says an epsilon
     rehearsed: bool = False
+    paying: Reservation | None = None  # what this run costs the account of the records
 
     def against_agreed(self) -> str:
         """How this site's own budget stands to the agreed one, in words."""
@@ -248,7 +251,9 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         ways=ways_of(site, book),
         checkup=_checkup(book, agreed),
     )
+    paying = None if rehearse is not None else _paying(site, host, agreed, privacy, budget)
     return Participant(
+        paying=paying,
         host=host,
         task=agreed.task,
         privacy=privacy,
@@ -258,6 +263,25 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         agreed=agreed.budget,
         rehearsed=rehearse is not None,
     )
+
+
+def _paying(
+    site: Site,
+    host: Host,
+    agreed: AgreedRun[OwnTask],
+    privacy: Mechanism | None,
+    budget: Budget | None,
+) -> Reservation:
+    """What this run costs the account of the records: every release is covered by it before it is
+    committed."""
+    records = site.folder / site.file.records
+    try:
+        paying = reservation(records, host.me, host.run_id, agreed, privacy, budget, host.journal)
+    except BaseException:
+        host.journal.close()
+        raise
+    host.cover = lambda: paying.cover(host.ledger.counts_of(host.me))
+    return paying
 
 
 def ways_of(site: Site, book: AddressBook) -> Ways | None:

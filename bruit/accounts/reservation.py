@@ -1,0 +1,140 @@
+"""A run's charge on the account of its records: reserved before its first word, settled after its last.
+
+    reserved = the releases planned, each at what it costs          settled = the releases that were made
+
+A release that the reservation does not cover is charged before it is committed, so whatever left is in
+the account at any moment; a run that was killed stays charged in full. One that goes on from its journal
+is not charged again. One that begins anew, with a new journal, draws new noise: that is another charge,
+and it is told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import final
+
+from bruit.accounts.account import Account
+from bruit.accounts.prices import Price
+from bruit.errors import BrokenStateError
+from bruit.how_many import how_many
+from bruit.privacy.events import (
+    BoundedEvent,
+    Event,
+    Exact,
+    GaussianEvent,
+    Mask,
+    SampledGaussianEvent,
+)
+from bruit.privacy.ledger import AT_MOST, Budget
+from bruit.privacy.toolbox.pld import compose_epsilon, most_releases
+
+log = logging.getLogger("bruit.accounts")
+Counts = tuple[tuple[Event, int], ...]
+
+
+def kind_of(event: Event) -> Event:
+    """The event without its rounding, which hardly costs and differs from place to place."""
+    event = event.promised()
+    if isinstance(event, GaussianEvent | SampledGaussianEvent):
+        return replace(event, rounding=float("inf"))
+    return event
+
+
+def ahead(events: Iterable[Event], most: int, budget: Budget | None) -> Counts:
+    """What is reserved for at most so many releases of these kinds, under a budget that the door
+    keeps."""
+    worst: dict[Event, Event] = {}
+    for event in (one.promised() for one in events if not isinstance(one, Mask)):
+        known = worst.setdefault(kind_of(event), event)
+        if _rounding(known) < _rounding(event) < float("inf"):
+            worst[kind_of(event)] = event
+    counts = tuple((event, most) for event in worst.values())
+    if budget is None or compose_epsilon(counts, budget.delta) <= budget.epsilon * AT_MOST:
+        return counts
+    if len(counts) == 1 and not isinstance(counts[0][0], Exact):
+        event = counts[0][0]
+        fewer = min(most, most_releases(event, budget.epsilon * AT_MOST, budget.delta))
+        return ((event, fewer),)
+    return ((BoundedEvent(budget.epsilon, budget.delta), 1),)
+
+
+def _rounding(event: Event) -> float:
+    return float(getattr(event, "rounding", 0.0))
+
+
+@final
+@dataclass
+class Reservation:
+    """Of one run of one peer. `price` says what is reserved; `by_budget`: the door keeps to it."""
+
+    account: Account
+    run: str
+    price: Price
+    by_budget: bool = False
+
+    def check(self, released: int) -> None:
+        """Refuse the run if it would cost too much; write nothing. `released`: lines that its journal
+        holds already, which the account must know of."""
+        balance = self.account.balance()
+        if released and balance.known(self.price.key) is None:
+            raise BrokenStateError(
+                f"the journal of this run holds {how_many(released, 'release')}, and the account"
+                f" {self.account.path} knows of none: it is an old copy, or another one. Put back the"
+                " newest"
+            )
+        if balance.known(self.price.key) is None:
+            balance.check(self.price, self.account.limit, self.account.path)
+
+    def begin(self) -> None:
+        """Charge it, unless this very run is charged already."""
+        balance = self.account.balance()
+        known = balance.known(self.price.key)
+        if known is not None:
+            log.info("this run is charged already: it goes on from its journal")
+            self.price = known.price
+            return
+        before = [one for one in balance.charged if self.run in one.price.about]
+        if before:
+            log.warning(
+                "the run %s was begun before with another journal, and paid epsilon %.4g then; it"
+                " draws new noise, and is charged again",
+                self.run,
+                before[-1].price.epsilon,
+            )
+        self.account.charge(self.price)
+
+    def cover(self, counts: Iterable[tuple[Event, int]]) -> None:
+        """Before releases are committed: charge what the reservation does not hold."""
+        if self.by_budget:
+            return
+        held: Counter[Event] = Counter()
+        for event, count in self.price.events:
+            held[kind_of(event)] += count
+        found = [(event, count) for event, count in counts if not isinstance(event, Mask)]
+        made: Counter[Event] = Counter()
+        for event, count in found:
+            made[kind_of(event)] += count
+        beyond = {event: 2 * count for event, count in made.items() if count > held[event]}
+        if beyond:
+            rest = tuple(
+                (event, count) for event, count in self.price.events if kind_of(event) not in beyond
+            )
+            self.price = priced(self.price, (*rest, *beyond.items()))
+            self.account.charge(self.price)
+
+    def settle(self, counts: Iterable[tuple[Event, int]]) -> None:
+        """The run has ended: what it released is what it cost."""
+        made = tuple(
+            (event.promised(), count) for event, count in counts if not isinstance(event, Mask)
+        )
+        known = self.account.balance().known(self.price.key)
+        if known is None or not known.settled or known.price.events != made:
+            self.account.settle(priced(self.price, made))
+
+
+def priced(price: Price, events: Counts) -> Price:
+    """The same with other events, and what they cost at its delta."""
+    return replace(price, events=events, epsilon=compose_epsilon(events, price.delta))

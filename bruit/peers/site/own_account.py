@@ -1,0 +1,47 @@
+"""What a real peer's run costs its records, on the account beside them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from bruit.accounts.account import beside
+from bruit.accounts.prices import Price, Unit
+from bruit.accounts.reservation import Reservation, ahead, priced
+from bruit.mechanisms import Mechanism
+from bruit.peers.journal.journal import Journal
+from bruit.peers.site.agreed_run import AgreedRun
+from bruit.peers.site.own_records import OwnTask
+from bruit.privacy.ledger import Budget
+from bruit.privacy.profile import USUAL_DELTA
+
+
+def reservation(
+    records: Path,
+    me: int,
+    run: str,
+    agreed: AgreedRun[OwnTask],
+    privacy: Mechanism | None,
+    budget: Budget | None,
+    journal: Journal,
+) -> Reservation:
+    """What this run reserves; refused if the account has a limit and this would exceed it. A run is
+    known by the secret of its journal: going on from it costs nothing, a new one draws new noise."""
+    key = hashlib.blake2b(journal.secret(), digest_size=16, person=b"bruit account").hexdigest()
+    level, adjacency = (
+        ("user", "replace") if privacy is None else (privacy.level, privacy.adjacency)
+    )
+    delta = USUAL_DELTA if budget is None else budget.delta
+    events = ahead(agreed.ahead.events_of(me), agreed.planned.most, budget)
+    price = Price(
+        about=f"run {run[:16]} ({agreed.algorithm.name()})",
+        unit=Unit.of(level, adjacency),
+        events=(),
+        epsilon=0.0,
+        delta=delta,
+        against=agreed.algorithm.against,
+        key=key,
+    )
+    found = Reservation(beside(records), run[:16], priced(price, events), budget is not None)
+    found.check(len(journal.spent()))
+    return found
