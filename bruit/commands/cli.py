@@ -1,4 +1,4 @@
-"""The command line: run, sweep, replay, epsilon, graph, list, show, init; budget; peer key, run; network
+"""The command line: run, sweep, replay, epsilon, graph, list, show, init; budget, statement; peer key, run; network
 init, join, demo.
 
 Exit codes: 0 done. 1 the answer is no: a replay disagrees, a peer met nobody or missed more than
@@ -30,6 +30,7 @@ from bruit.commands.predict import predict
 from bruit.commands.printing import Printer, Reply, warn
 from bruit.commands.reproduce import reproduce
 from bruit.commands.starting import begin
+from bruit.commands.statement import statement
 from bruit.commands.statistics.gopa import gopa_app
 from bruit.commands.statistics.ldp import ldp_app
 from bruit.commands.statistics.one_table import auc, mean
@@ -160,6 +161,7 @@ def show(
         printer.answer(story(folders[0], delta, printer))
 
 
+app.command(rich_help_panel=RUNS)(statement)
 app.command(rich_help_panel=RUNS)(init)
 app.command(rich_help_panel=RUNS)(predict)
 app.command(rich_help_panel=RUNS)(ui)

@@ -24,7 +24,7 @@ from bruit.algorithms.algorithm import Algorithm, algorithm_from
 from bruit.algorithms.doorway import Twinned
 from bruit.arrays import Array
 from bruit.errors import BruitError, ConfigError, PrivacyError
-from bruit.files import UNREADABLE
+from bruit.files import UNREADABLE, plain
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.stored import graph_of
 from bruit.mechanisms import Mechanism, RecordSums, mechanism_from
@@ -281,6 +281,26 @@ class Run:
             began_with(self.before, self.start),
         )
 
+    def config_digest(self) -> str:
+        """SHA-256 of what was asked for, without the seed: with it the noise could be drawn again."""
+        try:
+            asked = tomllib.loads(self.experiment)
+        except tomllib.TOMLDecodeError:
+            asked = {}
+        asked.pop("seed", None)
+        noise = None if self.privacy is None else self.privacy.describe()
+        known = [asked, self.algorithm.describe(), self.graph.name, self.steps, noise]
+        return hashlib.sha256(
+            json.dumps(plain(known), sort_keys=True, default=str).encode()
+        ).hexdigest()
+
+    def run_id(self) -> str:
+        """A name for this run: configuration, ledger, and the models, unless these hold raw data."""
+        found = hashlib.sha256(f"{self.config_digest()} {self.ledger.digest()}".encode())
+        if not self.local:
+            found.update(np.ascontiguousarray(self.estimates, "<f8").tobytes())
+        return found.hexdigest()
+
     def noise_words(self) -> str:
         """Who can take the noise of this run away."""
         if self.privacy is None:
@@ -373,16 +393,17 @@ class Run:
             raise ConfigError(f"there is no peer {chosen}: the peers are 0..{self.n - 1}")
         own = None if shared or self.own_models is None else self.own_models
         score = self.learned.score if chosen == self.learned.peer and own is None else None
-        epsilon = None
+        epsilon, why = None, ""
         if self.privacy is not None:
             with contextlib.suppress(PrivacyError):  # then the file says that it is not known
-                epsilon = float(self.epsilon(delta=delta))
+                stated = self.epsilon(delta=delta)
+                epsilon, why = float(stated), stated.why()
         local = () if own is None else self.local_parts
         privacy, warnings = statement(self.privacy, epsilon, delta, self.local, local=local)
         if self.interrupted is not None:
             warnings = (f"the run was {self.stopped_words()}", *warnings)
         if self.privacy is not None:  # what is promised is promised of real peers
-            privacy |= {"protected": False, "noise": self.noise_words()}
+            privacy |= {"protected": False, "noise": self.noise_words(), "why": why}
             warnings = (f"the noise is {self.noise_words()}", *warnings)
         data = self.task.get("data")
         made = {
@@ -391,6 +412,9 @@ class Run:
             "graph": self.graph.name,
             "algorithm": self.algorithm.describe(),
             "steps": self.steps,
+            "run": self.run_id(),
+            "config": self.config_digest(),
+            "ledger": self.ledger.digest(),
             "known_besides": self.task.get("public", []),
         }
         return Model(

@@ -38,6 +38,10 @@ def own_model(of: Participant, epsilon: float, delta: float, shared: bool = Fals
     if algorithm.against != EVERYBODY:
         whom = f"{algorithm.against}, and whoever is given the model"
     privacy, warnings = statement(of.privacy, epsilon, delta, local, whom, parts)
+    releases = int(host.ledger.counts()[host.me, host.ledger.is_data()].sum())
+    privacy |= {
+        "why": f"{releases} releases of this peer, composed by their events; against {whom}"
+    }
     if of.rehearsed:
         privacy |= {"protected": False, "noise": REHEARSED}
         warnings = (f"the noise is {REHEARSED}", *warnings)
@@ -53,6 +57,8 @@ def own_model(of: Participant, epsilon: float, delta: float, shared: bool = Fals
         "algorithm": algorithm.describe(),
         "steps": host.machine.seat.steps,
         "run": host.run_id,
+        "config": of.config,
+        "ledger": host.ledger.digest(),
         "known_besides": task.describe().get("public", []),
     }
     return Model(

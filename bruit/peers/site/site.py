@@ -180,6 +180,7 @@ class Participant:
     planned: PlannedReleases
     agreed: Budget | None = None  # what the experiment allows, if it says an epsilon
     rehearsed: bool = False
+    config: str = ""  # SHA-256 of the experiment that was agreed on
     paying: Reservation | None = None  # what this run costs the account of the records
 
     def against_agreed(self) -> str:
@@ -254,6 +255,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     paying = None if rehearse is not None else _paying(site, host, agreed, privacy, budget)
     return Participant(
         paying=paying,
+        config=hashlib.sha256(agreed.text.encode()).hexdigest(),
         host=host,
         task=agreed.task,
         privacy=privacy,
