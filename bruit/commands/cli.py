@@ -17,20 +17,20 @@ import typer
 
 from bruit.commands.attacks.attack import attack_app
 from bruit.commands.attacks.audit import audit
-from bruit.commands.budget import budget
 from bruit.commands.columns import columns_app
 from bruit.commands.epsilon import epsilon
 from bruit.commands.experiments import init, replay, run, sweep
 from bruit.commands.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, Commands
 from bruit.commands.network.keys import key_app
 from bruit.commands.network.relay import relay_app
+from bruit.commands.paper.statement import statement
 from bruit.commands.peers import network_app, peer_app
 from bruit.commands.plans.plan import plan
 from bruit.commands.predict import predict
 from bruit.commands.printing import Printer, Reply, warn
 from bruit.commands.reproduce import reproduce
 from bruit.commands.starting import begin
-from bruit.commands.statement import statement
+from bruit.commands.statistics.budget import budget
 from bruit.commands.statistics.gopa import gopa_app
 from bruit.commands.statistics.ldp import ldp_app
 from bruit.commands.statistics.one_table import auc, mean

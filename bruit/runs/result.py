@@ -405,18 +405,6 @@ class Run:
         if self.privacy is not None:  # what is promised is promised of real peers
             privacy |= {"protected": False, "noise": self.noise_words(), "why": why}
             warnings = (f"the noise is {self.noise_words()}", *warnings)
-        data = self.task.get("data")
-        made = {
-            "by": "a simulation of all peers",
-            "data": data.get("name") if isinstance(data, dict) else None,
-            "graph": self.graph.name,
-            "algorithm": self.algorithm.describe(),
-            "steps": self.steps,
-            "run": self.run_id(),
-            "config": self.config_digest(),
-            "ledger": self.ledger.digest(),
-            "known_besides": self.task.get("public", []),
-        }
         return Model(
             kind=self.learned.kind,
             numbers=np.asarray(
@@ -428,11 +416,26 @@ class Run:
             peer=chosen,
             peers=self.n,
             privacy=privacy,
-            made=made,
+            made=self._made(),
             warnings=warnings,
             local=local,
             network=self.learned.network,
         )
+
+    def _made(self) -> dict[str, Any]:
+        """How its models came about."""
+        data = self.task.get("data")
+        return {
+            "by": "a simulation of all peers",
+            "data": data.get("name") if isinstance(data, dict) else None,
+            "graph": self.graph.name,
+            "algorithm": self.algorithm.describe(),
+            "steps": self.steps,
+            "run": self.run_id(),
+            "config": self.config_digest(),
+            "ledger": self.ledger.digest(),
+            "known_besides": self.task.get("public", []),
+        }
 
     def view(self, observers: int | set[int]) -> View:
         """What a watched peer or coalition received."""

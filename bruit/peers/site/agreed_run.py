@@ -1,8 +1,7 @@
 """What real peers run: the one way from an experiment file to it, for all who lead there.
 
-The founder of a network, a demonstration and every peer build through `agreed_run`, so that what
-one of them refuses all refuse, with the same words, before a record is read, a key is made or a
-byte is sent.
+Founder, demonstration and every peer build through `agreed_run`: what one refuses all refuse, with the
+same words, before a record is read, a key is made or a byte is sent.
 """
 
 from __future__ import annotations
@@ -50,9 +49,8 @@ class AgreedRun(Generic[T]):
     """What was agreed on, built and asked everything; `task` is all of it, or the part that one
     peer holds.
 
-    `planned` says how often a peer releases, and how sure that is; `budget` is the epsilon and
-    delta of the experiment, which every peer's door enforces unless its site says otherwise. None
-    if the noise was agreed on by its size."""
+    `planned` says how often a peer releases, and how sure that is; `budget` what every peer's door
+    enforces unless its site says otherwise: None if the noise was agreed on by its size."""
 
     graph: Graph | GraphSequence
     algorithm: Algorithm[Any]
@@ -72,9 +70,7 @@ def agreed_run(
     """The run that real peers agreed on, whose files lie in the folder; or one sentence on why it
     cannot be.
 
-    `hold` makes the task for so many peers, or reads one's own part of it. It is called when
-    nothing that is public speaks against the run, so that whoever holds records is not asked for
-    them in vain.
+    `hold` makes the task, or reads one's own part of it, when nothing public speaks against the run.
     """
     here = located(text, folder)
     file = parse(here, where)
@@ -182,9 +178,9 @@ def _planned(words: _AgreedText) -> PlannedReleases:
 def _ahead(words: _AgreedText, width: int) -> Ledger:
     """The ledger of the first steps, on blank data of that width."""
     agreed, privacy = _protocol(words), _privacy(words, width)
-    steps = min(agreed.steps, TRIED)
     if privacy is not None and privacy.one_of_several:  # blank rows name none of several values
         return Ledger(peers=agreed.graph.n, events=[privacy.event()])
+    steps = min(agreed.steps, TRIED)
     return rehearse(agreed.algorithm, agreed.graph, privacy, steps, dim=width).ledger
 
 
@@ -338,8 +334,7 @@ def check_questions(
 ) -> None:
     """Refuse an algorithm that asks what the records do not answer, before anything is released.
 
-    What it asks is found by running it for a while on blank values; then the records are asked the
-    same once, at home.
+    What it asks is found by running it on blank values; then the records are asked once, at home.
     """
     asked = _asked(algorithm, graph, steps, task.dim) if asked is None else asked
     here = np.array([task.me if isinstance(task, OwnTask) else 0])

@@ -4,6 +4,7 @@ if it may."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,16 +52,6 @@ def own_model(of: Participant, epsilon: float, delta: float, shared: bool = Fals
             *warnings,
         )
     score = task.judge(own, 0)
-    made = {
-        "by": "a real peer",
-        "graph": host.machine.seat.graph.name,
-        "algorithm": algorithm.describe(),
-        "steps": host.machine.seat.steps,
-        "run": host.run_id,
-        "config": of.config,
-        "ledger": host.ledger.digest(),
-        "known_besides": task.describe().get("public", []),
-    }
     return Model(
         kind=task.kind,
         numbers=own.ravel(),
@@ -70,11 +61,26 @@ def own_model(of: Participant, epsilon: float, delta: float, shared: bool = Fals
         peer=host.me,
         peers=task.peers,
         privacy=privacy,
-        made=made,
+        made=_made(of),
         warnings=warnings,
         local=parts,
         network=task.learned_network(),
     )
+
+
+def _made(of: Participant) -> dict[str, Any]:
+    """How it came about."""
+    host, task = of.host, of.task
+    return {
+        "by": "a real peer",
+        "graph": host.machine.seat.graph.name,
+        "algorithm": host.machine.seat.algorithm.describe(),
+        "steps": host.machine.seat.steps,
+        "run": host.run_id,
+        "config": of.config,
+        "ledger": host.ledger.digest(),
+        "known_besides": task.describe().get("public", []),
+    }
 
 
 def save_own_model(of: Participant, epsilon: float, delta: float) -> Path:

@@ -18,11 +18,11 @@ from bruit.show.statement.paper_facts import PaperFacts
 OPEN = "TO BE FILLED IN by the curator"
 
 
-class _Part(BaseModel):
+class _RegistryPart(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class RegistryBasic(_Part):
+class RegistryBasic(_RegistryPart):
     name: str
     data_curators: list[str] = Field(min_length=1)
     intended_use: str
@@ -42,26 +42,26 @@ class RegistryBasic(_Part):
     ) = None
 
 
-class RegistryVariant(_Part):
+class RegistryVariant(_RegistryPart):
     variant_name: Literal["Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"]
     data_domain: str
     unprotected_quantities: str
 
 
-class RegistryParameters(_Part):
+class RegistryParameters(_RegistryPart):
     epsilon: float | None = None
     delta: float | str | None = None
     rho: float | None = None
 
 
-class RegistryLoss(_Part):
+class RegistryLoss(_RegistryPart):
     privacy_unit: str
     privacy_unit_details: str
     privacy_parameters: RegistryParameters
     privacy_parameters_details: str
 
 
-class RegistryDeployment(_Part):
+class RegistryDeployment(_RegistryPart):
     model_name: Literal["Local", "Central", "Shuffle", "Federated", "Varies"]
     model_name_details: str
     actors: str
@@ -71,24 +71,24 @@ class RegistryDeployment(_Part):
     access_type: Literal["Interactive", "Non-interactive"]
 
 
-class RegistryAccounting(_Part):
+class RegistryAccounting(_RegistryPart):
     post_processing: str
     composition: str
 
 
-class RegistryImplementation(_Part):
+class RegistryImplementation(_RegistryPart):
     preprocessing_and_hyperparameter_tuning: str
     mechanisms: str
     justification: str
 
 
-class RegistryAdministrative(_Part):
+class RegistryAdministrative(_RegistryPart):
     sources: str | None = None
     notes: str
     registry_authors: list[str] = Field(min_length=1)
 
 
-class RegistryBody(_Part):
+class RegistryBody(_RegistryPart):
     basic: RegistryBasic
     dp_variant: RegistryVariant
     privacy_loss: RegistryLoss
@@ -98,7 +98,7 @@ class RegistryBody(_Part):
     administrative: RegistryAdministrative
 
 
-class RegistryEntry(_Part):
+class RegistryEntry(_RegistryPart):
     url_slug: str
     status: Literal["Draft", "Pending", "Changes Required", "Approved"]
     tier: Literal[1, 2, 3]
@@ -138,6 +138,21 @@ def registry_entry(facts: PaperFacts, given: dict[str, str], notes: str) -> dict
             },
             "privacy_parameters_details": _parameters(facts),
         },
+        **_practice(facts, given, notes),
+    }
+    entry = {
+        "url_slug": f"bruit-{facts.run[:16]}",
+        "status": "Draft",
+        "tier": 3,
+        "deployment": body,
+    }
+    check_entry(entry)
+    return entry
+
+
+def _practice(facts: PaperFacts, given: dict[str, str], notes: str) -> dict[str, Any]:
+    """How it was made, and by whom."""
+    return {
         "deployment_model": {
             "model_name": "Federated",
             "model_name_details": "decentralized: every peer adds noise before it sends; there is no"
@@ -165,14 +180,6 @@ def registry_entry(facts: PaperFacts, given: dict[str, str], notes: str) -> dict
             "registry_authors": [given.get("author") or given.get("curator") or OPEN],
         },
     }
-    entry = {
-        "url_slug": f"bruit-{facts.run[:16]}",
-        "status": "Draft",
-        "tier": 3,
-        "deployment": body,
-    }
-    check_entry(entry)
-    return entry
 
 
 def _parameters(facts: PaperFacts) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Force, Json, Quiet, RunDelta
 from bruit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bruit.show.statement.paper_facts import PaperFacts
 
 
 def statement(
@@ -45,7 +48,7 @@ def statement(
     Example: bruit statement runs/ten-clinics-seed0.run --out statement
     """
     from bruit.files import check_place, write_whole
-    from bruit.show.statement.pages import Residual, dpia_page, nist, nist_page
+    from bruit.show.statement.pages import Residual, dpia_page, nist_page
     from bruit.show.statement.paper_facts import paper_facts
     from bruit.show.statement.registry import registry_entry, to_yaml
 
@@ -67,9 +70,19 @@ def statement(
     for file, text in texts.items():
         content = text.encode()
         write_whole(output / file, lambda stream, content=content: stream.write(content))  # type: ignore[misc]
+    about, lines = _told(facts, [output / file for file in texts], rows_per_person)
+    Printer(json=as_json, quiet=quiet).answer(Reply(about, lines))
+
+
+def _told(
+    facts: PaperFacts, files: list[Path], rows: list[int]
+) -> tuple[dict[str, object], list[str]]:
+    """What was written, for programs and for people."""
+    from bruit.show.statement.pages import nist
+
     mu, exact = facts.mu()
     marks = [mark for _, mark, _ in nist(facts)]
-    about = {
+    about: dict[str, object] = {
         "simulated": facts.simulated,
         "run": facts.run,
         "config": facts.config,
@@ -81,9 +94,9 @@ def statement(
         "against": facts.against,
         "mu": mu,
         "mu_exact": exact,
-        "epsilon_of_person": {str(k): facts.of_person(k) for k in rows_per_person},
+        "epsilon_of_person": {str(k): facts.of_person(k) for k in rows},
         "lines": {mark: marks.count(mark) for mark in dict.fromkeys(marks)},
-        "files": [str(output / file) for file in texts],
+        "files": [str(file) for file in files],
     }
     counted = ", ".join(f"{marks.count(mark)} {mark}" for mark in dict.fromkeys(marks))
     lines = ["this is a simulation: it says what real peers would pay"] if facts.simulated else []
@@ -93,12 +106,12 @@ def statement(
         f"mu = {mu:.6g} of Gaussian DP ({'exactly' if exact else 'the same epsilon at this delta'})",
         *(
             f"a person with {k} rows: epsilon = {facts.of_person(k):.6g}"
-            for k in rows_per_person
+            for k in rows
             if facts.level == "record"
         ),
-        f"wrote {', '.join(texts)} to {output}: {counted}",
+        f"wrote {', '.join(map(str, files))}: {counted}",
     ]
-    Printer(json=as_json, quiet=quiet).answer(Reply(about, lines))
+    return about, lines
 
 
 def _audit(path: Path) -> dict[str, object]:

@@ -1,0 +1,1 @@
+"""Commands that write what people sign."""
