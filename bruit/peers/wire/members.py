@@ -61,8 +61,9 @@ class Members:
         """Whose certificate that is, if it may speak with it now."""
         found = self.book.by_fingerprint(full)
         if found is None:
-            owners = (peer for peer, chain in self._chains.items() if full in
-                      [one.new for one in chain])  # fmt: skip
+            owners = (
+                peer for peer, chain in self._chains.items() if full in [one.new for one in chain]
+            )
             peer = next(owners, None)
             found = None if peer is None else self.book.entry(peer)
         if found is None or found.peer not in self._chains:
