@@ -251,3 +251,9 @@ def test_few_files_are_long():
     """A long file usually holds two ideas."""
     long = [name(path) for path in MODULES if len(path.read_text().splitlines()) > FILE_LINES]
     assert len(long) <= LONG_FILES, long
+
+
+def test_nothing_is_packed_by_hand():
+    """The formatter has the last word about every line."""
+    packed = [name(path) for path in MODULES if "# fmt: " in path.read_text()]
+    assert packed == []
