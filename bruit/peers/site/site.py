@@ -226,7 +226,8 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     journal = _journal(site, run, agreed, privacy, budget, records, rehearse)
     draws = _draws(journal, run, agreed, rehearse)
     ledger = Ledger(peers=agreed.graph.n)
-    masks = AgreedMasks() if rehearse is None else None
+    real = rehearse is None
+    masks = AgreedMasks() if real else None
     door = TaskDoor(
         task=agreed.task,
         mechanism=privacy,
@@ -237,7 +238,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         public=draws.public,
         masks=masks,
     )
-    seals = BookSeals(identity, members, run, rehearse is not None)
+    seals = BookSeals(identity, members, run, not real)
     seat, horizon = _seat(site, agreed, door, draws, seals)
     host = Host(
         identity=identity,
@@ -252,9 +253,8 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         ways=ways_of(site, book),
         checkup=_checkup(book, agreed),
     )
-    paying = None if rehearse is not None else _paying(site, host, agreed, privacy, budget)
     return Participant(
-        paying=paying,
+        paying=_paying(site, host, agreed, privacy, budget) if real else None,
         config=hashlib.sha256(agreed.text.encode()).hexdigest(),
         host=host,
         task=agreed.task,
@@ -263,7 +263,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         site=site,
         planned=agreed.planned,
         agreed=agreed.budget,
-        rehearsed=rehearse is not None,
+        rehearsed=not real,
     )
 
 
