@@ -20,7 +20,7 @@ from tests.e2e.villages import until
 DEPLOY = Path(__file__).parents[2] / "deploy"
 TEXT = """\
 graph = "complete:4"
-steps = 60
+steps = 200
 seed = 3
 
 [task]
@@ -77,9 +77,11 @@ def test_the_services_of_the_compose_file_run_stop_and_go_on(tmp_path):
         return read_json(sites[peer].parent / "state" / "status.json").get("step", 0)
 
     try:
-        until(lambda: step(1) >= 3, lambda: (tmp_path / "peer-1.log").read_text())
+        until(lambda: step(1) >= 1, lambda: (tmp_path / "peer-1.log").read_text())
+        running["peer-2"].send_signal(signal.SIGSTOP)  # so that nobody ends before it is stopped
         running["peer-1"].send_signal(signal.SIGTERM)  # as an engine stops it, for an upgrade
         assert running["peer-1"].wait(120) == 130
+        running["peer-2"].send_signal(signal.SIGCONT)
         running["peer-1"] = started("peer-1", tmp_path, port)
         codes = {name: one.wait(300) for name, one in running.items() if name != "relay"}
         assert codes == dict.fromkeys(codes, 0)
