@@ -16,6 +16,7 @@ from bruit.algorithms.gossip.chebyshev import Chebyshev
 from bruit.algorithms.gossip.gopa import Gopa
 from bruit.algorithms.gossip.gossip_admm import GossipADMM
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.masked_consensus import MaskedConsensus
 from bruit.algorithms.gossip.muffliato import butterfly_muffliato, muffliato, randomized_muffliato
 from bruit.algorithms.gossip.pair_averaging import PairAveraging
 from bruit.algorithms.gossip.renoised import Renoised
@@ -88,6 +89,7 @@ __all__ = [
     "GostaRounds",
     "GraphLearning",
     "Laplace",
+    "MaskedConsensus",
     "MaskedSGD",
     "ModelPropagation",
     "PairAveraging",

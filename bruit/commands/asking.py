@@ -30,11 +30,35 @@ def named_observers(text: str | None) -> list[int] | str | None:
         ) from None
 
 
+def named_members(text: str | None) -> int | list[int] | None:
+    """Whom `--of` names: a peer, several whose data all change at once, or nobody."""
+    if text is None:
+        return None
+    try:
+        members = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--of {text!r} is neither a peer nor peers like 5,6") from None
+    return members[0] if len(members) == 1 else members
+
+
+def named_peer(text: str | None) -> int | None:
+    """The one peer that `--of` names, where only one can be meant."""
+    found = named_members(text)
+    if isinstance(found, list):
+        raise ConfigError(f"--of {text}: one peer is meant here; sets are for `bruit epsilon`")
+    return found
+
+
 def ask_before(
-    subject: Run, of: int | None, seen_by: str | None, delta: float, blank: bool
+    subject: Run, of: int | list[int] | None, seen_by: str | None, delta: float, blank: bool
 ) -> Epsilon:
     """`bruit epsilon --before`: of a walk, before it goes."""
     from bruit.planning.before_walk import before_walk
+
+    if isinstance(of, list):
+        raise ConfigError(
+            "before a walk the answer is about one peer; ask about several of a run, or one by one"
+        )
 
     observers = named_observers(seen_by)
     if isinstance(observers, str):

@@ -58,7 +58,10 @@ def epsilon(
     sample_rate: Annotated[
         float, typer.Option(help="Chance of a record to be in a batch, at record level.")
     ] = 1.0,
-    of: Annotated[int | None, typer.Option(help="Whose data (the worst peer by default).")] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(help="Whose data (the worst peer by default); several (5,6): all at once."),
+    ] = None,
     seen_by: Annotated[
         str | None, typer.Option(help="An observer, several (3,7), or everybody.")
     ] = None,
@@ -89,10 +92,11 @@ def epsilon(
     Example: bruit epsilon --graph torus:16x16 --algorithm averaging --steps 20 --sigma 1 --of 5
     --seen-by 0
     """
-    from bruit.commands.asking import EpsilonAnswer, ask_ahead, ask_before, named_observers
+    from bruit.commands import asking
     from bruit.privacy.profile import USUAL_DELTA
     from bruit.runs.asking import BlankProtocol, ask, explain, write_matrix
 
+    members = asking.named_members(of)
     blank = BlankProtocol(
         graph=graph,
         algorithm=algorithm,
@@ -109,10 +113,10 @@ def epsilon(
     )
     if ahead is not None:
         _refuse_beside_ahead(blank, folder, published=published, before=before, matrix=matrix)
-        given = {"graph": graph, "steps": steps, "of": of, "seen_by": seen_by}
+        given = {"graph": graph, "steps": steps, "of": members, "seen_by": seen_by}
         at = USUAL_DELTA if delta is None else delta
-        answer = ask_ahead(ahead, list(set_), given, sigma, sensitivity, at)
-        Printer(json=as_json).answer(EpsilonAnswer(answer))
+        answer = asking.ask_ahead(ahead, list(set_), given, sigma, sensitivity, at)
+        Printer(json=as_json).answer(asking.EpsilonAnswer(answer))
         return
     subject = _asked_about(folder, blank)
     delta = subject.delta if delta is None else delta
@@ -130,11 +134,11 @@ def epsilon(
             write_matrix(subject, matrix, status, ticker)
         found: Epsilon | Summary
         if before:
-            found = ask_before(subject, of, seen_by, delta, folder is None)
+            found = asking.ask_before(subject, members, seen_by, delta, folder is None)
         else:
-            found = ask(subject, of, named_observers(seen_by), delta, status, ticker)
+            found = ask(subject, members, asking.named_observers(seen_by), delta, status, ticker)
         reason = explain(subject, found, delta, status) if why else None
-    printer.answer(EpsilonAnswer(found, reason, subject))
+    printer.answer(asking.EpsilonAnswer(found, reason, subject))
 
 
 def _asked_about(folder: Path | None, blank: BlankProtocol) -> Run:

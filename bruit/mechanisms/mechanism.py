@@ -257,7 +257,8 @@ def catalog() -> dict[str, type[Mechanism]]:
 
     # no mechanism is among the compiled loops, which are loaded when they are needed
     found = classes(folder, Mechanism, without=(".compiled",))  # type: ignore[type-abstract]
-    return dict(sorted({kind.kind: kind for kind in found}.items()))
+    whole = [kind for kind in found if not kind.__name__.startswith("_")]  # no part of another
+    return dict(sorted({kind.kind: kind for kind in whole}.items()))
 
 
 def of_files() -> dict[str, type[Mechanism]]:

@@ -147,7 +147,7 @@ def _parameters(settings: tuple[str, ...]) -> dict[str, Any]:
 
 def ask(
     subject: Run,
-    of: int | None,
+    of: int | list[int] | None,
     seen_by: list[int] | str | None,
     delta: float,
     status: Status,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bruit.commands.asking import named_observers
+from bruit.commands.asking import named_observers, named_peer
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Delta, Json, Published, Quiet, Seed
 from bruit.errors import ConfigError
@@ -20,7 +20,7 @@ def audit(
         Path, typer.Argument(metavar="EXPERIMENT", help="An experiment file, or a bundled name.")
     ],
     of: Annotated[
-        int | None, typer.Option(help="Whose data differs (the hardest pair if not named).")
+        str | None, typer.Option(help="Whose data differs (the hardest pair if not named).")
     ] = None,
     seen_by: Annotated[
         str | None, typer.Option(help="An observer (7), several (3,7), or everybody else.")
@@ -57,7 +57,7 @@ def audit(
     with printer.ticker("paired runs") as ticker:
         found = audit_experiment(
             path=experiment,
-            of=of,
+            of=named_peer(of),
             seen_by=watching,
             trials=trials,
             delta=delta,

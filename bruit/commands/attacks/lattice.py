@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from bruit.commands.asking import named_peer
 from bruit.commands.attacks.watching import SeenBy, named, peers_of
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Delta, GraphName, Json, Quiet, Sigma, Steps
@@ -41,7 +42,7 @@ def attack_lattice(
         str, typer.Option(help="averaging or chebyshev, accelerated.")
     ] = "averaging",
     of: Annotated[
-        int | None, typer.Option(help="Guess at this peer only (all hidden ones if not named).")
+        str | None, typer.Option(help="Guess at this peer only (all hidden ones if not named).")
     ] = None,
     trials: Annotated[
         int, typer.Option(min=1, help="Runs that are attacked, each with fresh noise.")
@@ -101,7 +102,7 @@ def attack_lattice(
     )
     how = Trying(
         trials=trials,
-        of=of,
+        of=named_peer(of),
         messages=messages,
         dithers="unknown" if unknown_dithers else "noise",
         delta=delta,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
+from bruit.domains import counts
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.privacy.guarantee import Hypothesis
@@ -110,3 +111,105 @@ def _heard_rows(
         rows.append(columns.T)
         noise.append(tau[t] / np.sqrt(copies))
     return np.concatenate(rows), np.concatenate(noise)
+
+
+@dataclass(frozen=True)
+class MaskedDescent(Theorem):
+    """Descent with masked consensus, adaptive and on any graph: each round is re-noised gossip whose
+    masked models are given to everybody besides (gossip:MUF-X3).
+
+        m(u -> V) <= rounds * e_u^T K^T (K K^T + R)^{-1} K e_u
+
+    K: the rows of every copy heard in a round (noise tau), then of all masked models (noise omega).
+    Given these everybody's next gradient is fixed but u's, which moves by at most twice the clip:
+    energies add. `mixing` exchanges follow each gradient; tau and omega in units of the release's
+    noise. See bruit.privacy.ahead.masked_consensus."""
+
+    mixing: int
+    tau: float
+    omega: float
+    title: ClassVar[str] = "gradient descent with masked consensus"
+    spec: ClassVar[str] = "gossip:MUF-X3"
+    about: tuple[str, ...] = field(default=("masked-consensus",), kw_only=True)
+
+    def __post_init__(self) -> None:
+        counts(self, "mixing", error=PrivacyError)
+
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
+        facts.noise_multiplier()
+        if not (self.tau > 0 and self.omega > 0):
+            raise PrivacyError(
+                f"masked consensus needs noise in every message and in every mask, found tau ="
+                f" {self.tau:g} and omega = {self.omega:g}; raise both above 0"
+            )
+        if facts.steps % self.mixing:
+            raise PrivacyError(
+                f"{facts.steps} exchanges are no whole number of rounds of {self.mixing}, so a"
+                " model was not masked; make steps a multiple of mixing"
+            )
+        if len(facts.faults.round):
+            raise PrivacyError(
+                "links failed, and masked consensus is proven for exchanges that all took place"
+            )
+        if int(facts.releases().max(initial=0)) > self._rounds(facts):
+            raise PrivacyError(
+                "some peer released more than once a round; that is not this protocol"
+            )
+        if np.any(facts.ledger.column("clock")[facts.data_lines()] % self.mixing):
+            raise PrivacyError(
+                "some peer released in the middle of a round; that is not this protocol"
+            )
+        return (
+            Hypothesis("one release a peer and round, before the round's first message", True),
+            Hypothesis("the masked model replaced the model after every round", True),
+            Hypothesis("one independent noise per message copy, no acceleration", True),
+            Hypothesis(
+                "the models peers start from are public, or charged to an earlier protocol",
+                checked=True,
+            ),
+            Hypothesis("gradients are clipped before the noise", checked=True),
+            *STANDING,
+        )
+
+    def _rounds(self, facts: Facts) -> int:
+        return facts.steps // self.mixing
+
+    def rounding(self, facts: Facts) -> float:
+        """A noise on every copy of every message, and on every masked model."""
+        spoken = sum(int(np.count_nonzero(facts.at(t).degrees)) for t in range(facts.steps))
+        return facts.mixed_rounding(spoken + self._rounds(facts) * facts.n)
+
+    def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        from bruit.privacy.ahead.masked_consensus import MaskedRound, masked_losses
+        from bruit.privacy.exact import one_blas_thread
+
+        rounds, fixed = self._rounds(facts), facts.fixed_graph()
+        if rounds == 0:
+            return np.zeros(facts.n)
+        with one_blas_thread():
+            if fixed is not None:
+                one = MaskedRound(self.mixing, self.tau, self.omega)
+                return rounds * masked_losses(fixed, [one], observers)
+            each = [
+                MaskedRound(self.mixing, self.tau, self.omega, first=k * self.mixing)
+                for k in range(rounds)
+            ]
+            return masked_losses(facts.agreed, each, observers)
+
+    def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
+        graph = facts.fixed_graph()
+        if graph is None or graph.group is None:
+            return super().matrix(facts, progress)
+        one = self.losses(facts, (0,))
+        m = np.stack([one[graph.translate(v)] for v in range(graph.n)], axis=1)
+        np.fill_diagonal(m, np.nan)
+        return m
+
+    def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return ("computed as if all masked models were published after every round",)
+
+    def advice(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return ("more mixing and a larger mask (omega), on a graph that mixes fast",)
+
+    def ends_known(self, facts: Facts) -> bool:
+        return True

@@ -30,7 +30,7 @@ OWN_WORDS = {
     "--label": "the label of a task that is learned may be left to the experiment",
     "--levels": "one holder chooses bins from the counts; several agree on them beforehand",
     "--low": "as --high",
-    "--of": "one peer everywhere; what is done when nobody is named differs",
+    "--of": "an epsilon is of sets too; what is done when nobody is named differs",
     "--out": "what is written differs: a run folder, a table, keys, reports",
     "--peers": "a demonstration has a usual size; a plan may take the number from a graph",
     "--port": "the port of what the command starts: a page, or a peer",

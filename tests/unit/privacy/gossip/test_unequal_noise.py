@@ -12,7 +12,8 @@ from bruit.adversary.audits.experiments import audit_made
 from bruit.adversary.audits.oracle import broken_claims, impulse_losses
 from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import graph as named
-from bruit.mechanisms import Gaussian, GaussianPerPeer
+from bruit.mechanisms import Gaussian, GaussianPerPeer, mechanism_from
+from bruit.mechanisms.mechanism import catalog
 from bruit.privacy.exact import (
     meeting_rows,
     sequence_rows,
@@ -296,3 +297,10 @@ def test_a_site_adds_between_its_own_and_the_largest(sigma, fits):
     else:
         with pytest.raises(ConfigError, match="others rely on it"):
             noise.raised(2, sigma)
+
+
+def test_a_part_on_the_common_grid_is_no_mechanism_of_its_own():
+    assert catalog()["gaussian"] is Gaussian
+    assert mechanism_from(Gaussian(1.0, 2.0).describe()) == Gaussian(1.0, 2.0)
+    noise = GaussianPerPeer(0.5, SIZES)
+    assert mechanism_from(noise.describe()) == noise
