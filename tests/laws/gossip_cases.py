@@ -13,10 +13,11 @@ from bruit.privacy.account import Accountant
 from bruit.privacy.ahead import private_graph
 from bruit.privacy.ahead.gopa_binomial import gopa_binomial_guarantee
 from bruit.privacy.ahead.gopa_k_out import Crowd, k_out_guarantee
-from bruit.privacy.ahead.masked_consensus import MaskedRound, masked_guarantee
+from bruit.privacy.ahead.masked_consensus import masked_guarantee
 from bruit.privacy.ahead.secure_sums import noisy_secure_sum_guarantee, secure_sum_guarantee
 from bruit.privacy.checks import TheoremCase
 from bruit.privacy.composition import composed
+from bruit.privacy.exact import MaskedRound
 from bruit.privacy.profile import GaussianProfile
 from bruit.privacy.theorems.descent import (
     FixedGradients,

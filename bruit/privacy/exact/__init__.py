@@ -17,6 +17,7 @@ from bruit.privacy.exact.gopa_spectrum import (
 )
 from bruit.privacy.exact.krylov import Leverage, Status, group_loss, leverage, row_space
 from bruit.privacy.exact.largest_forms import largest_form
+from bruit.privacy.exact.masked_rounds import MaskedRound, masked_losses
 from bruit.privacy.exact.modular import PRIMES, THREE, centered
 from bruit.privacy.exact.rational import from_residues
 from bruit.privacy.exact.rows import (
@@ -50,6 +51,7 @@ __all__ = [
     "KnownRows",
     "Laplacian",
     "Leverage",
+    "MaskedRound",
     "Modulo",
     "Quadrature",
     "Status",
@@ -68,6 +70,7 @@ __all__ = [
     "largest_form",
     "lengths",
     "leverage",
+    "masked_losses",
     "meeting_loss",
     "meeting_rows",
     "neighborhood",

@@ -123,7 +123,7 @@ class MaskedDescent(Theorem):
     K: the rows of every copy heard in a round (noise tau), then of all masked models (noise omega).
     Given these everybody's next gradient is fixed but u's, which moves by at most twice the clip:
     energies add. `mixing` exchanges follow each gradient; tau and omega in units of the release's
-    noise. See bruit.privacy.ahead.masked_consensus."""
+    noise. See bruit.privacy.exact.masked_rounds."""
 
     mixing: int
     tau: float
@@ -180,8 +180,7 @@ class MaskedDescent(Theorem):
         return facts.mixed_rounding(spoken + self._rounds(facts) * facts.n)
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
-        from bruit.privacy.ahead.masked_consensus import MaskedRound, masked_losses
-        from bruit.privacy.exact import one_blas_thread
+        from bruit.privacy.exact import MaskedRound, masked_losses, one_blas_thread
 
         rounds, fixed = self._rounds(facts), facts.fixed_graph()
         if rounds == 0:

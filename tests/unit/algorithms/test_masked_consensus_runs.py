@@ -6,7 +6,7 @@ import pytest
 import bruit as br
 from bruit.adversary.audits.oracle import broken_claims
 from bruit.errors import ConfigError, PrivacyError
-from bruit.privacy.ahead.masked_consensus import MaskedRound, masked_losses
+from bruit.privacy.exact import MaskedRound, masked_losses
 from bruit.runs.build import build
 from bruit.runs.file import from_dict
 

@@ -16,13 +16,14 @@ from bruit.graphs import (
     ring,
     star,
 )
-from bruit.privacy.ahead.masked_consensus import MaskedRound, masked_guarantee, masked_losses
+from bruit.privacy.ahead.masked_consensus import masked_guarantee
 from bruit.privacy.ahead.secure_sums import (
     noisy_secure_sum_guarantee,
     noisy_secure_sum_losses,
     secure_sum_guarantee,
     secure_sum_losses,
 )
+from bruit.privacy.exact import MaskedRound, masked_losses
 from tests.unit.privacy.gossip import joint_gaussian
 
 SMALL = [path(4), ring(5), star(5), grid(2, 3), erdos_renyi(6, q=0.5, seed=2)]
