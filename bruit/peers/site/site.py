@@ -226,14 +226,12 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     journal = _journal(site, run, agreed, privacy, budget, records, rehearse)
     draws = _draws(journal, run, agreed, rehearse)
     ledger = Ledger(peers=agreed.graph.n)
-    real = rehearse is None
-    masks = AgreedMasks() if real else None
+    masks = AgreedMasks() if (real := rehearse is None) else None
     door = TaskDoor(
         task=agreed.task,
         mechanism=privacy,
         dice=draws.noise,
         ledger=ledger,
-        run=0,
         budget=budget,
         public=draws.public,
         masks=masks,
