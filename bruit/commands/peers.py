@@ -223,17 +223,27 @@ def peer_report(
     for one in found:
         verdict = "everybody took part in everything" if one.complete else "not complete"
         signed = f"signed by {one.signer} ({short_form(one.fingerprint)})"
-        lines.append(f"{one.path}: NOT VERIFIED: {one.wrong}" if one.wrong else
-                     f"{one.path}: {signed}; {verdict}")  # fmt: skip
+        lines.append(
+            f"{one.path}: NOT VERIFIED: {one.wrong}"
+            if one.wrong
+            else f"{one.path}: {signed}; {verdict}"
+        )
         for name, parts in one.without().items():
             words = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in parts)
             lines.append(f"  without {name} in exchanges {words}")
         lines += [f"  {word}" for word in one.problems()]
-        about.append({
-            "file": str(one.path), "verified": not one.wrong, "wrong": one.wrong,
-            "signer": one.signer, "fingerprint": one.fingerprint, "run": one.content["run"],
-            "complete": one.complete, "without": one.without(),
-        })  # fmt: skip
+        about.append(
+            {
+                "file": str(one.path),
+                "verified": not one.wrong,
+                "wrong": one.wrong,
+                "signer": one.signer,
+                "fingerprint": one.fingerprint,
+                "run": one.content["run"],
+                "complete": one.complete,
+                "without": one.without(),
+            }
+        )
     lines += [f"these reports do not belong together: {word}" for word in wrong]
     if book is None:
         lines.append("compare the fingerprints with the address book, or give it by --book")
