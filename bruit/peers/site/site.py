@@ -216,8 +216,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     sent."""
     book = own_book(site)
     agreed, records = _agreed_with_records(site, book)  # before a key is used
-    privacy = _own_noise(site, agreed)
-    budget = _budget(site, agreed)
+    privacy, budget = _own_noise(site, agreed), _budget(site, agreed)
     members = members_of(site, book)
     identity = own_identity(site, members)
     wait_for = _wanted(site, agreed.graph, agreed.steps, agreed.algorithm.schedule)
