@@ -16,7 +16,7 @@ from bruit.adversary.attacks import Relation, all_attackers, reconstructible
 from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, erdos_renyi, florentine, from_edges, from_ego, geometric
-from papers.reproduce.drawing import bars, curves, on_graphs, points
+from papers.reproduce.drawing import bars, curves, on_graphs
 from papers.reproduce.figure import Check, Figure, Finding
 
 FIG41 = [
@@ -309,9 +309,9 @@ def families(quick: bool) -> Finding:
         header=("family", *(f"T = {steps}" for steps in FLORENTINE)),
         rows=rows,
         checks=(Check("the counts of the reference, all 45", found == FLORENTINE),),
-        draw=points(
-            {f"T = {steps}": (graph.degrees, counts) for steps, counts in found.items()},
-            "links of the family",
+        draw=bars(
+            labels,
+            {f"T = {steps}": counts for steps, counts in found.items()},
             "families whose value it computes",
         ),
     )

@@ -37,9 +37,9 @@ def draw(folder: Path, facebook: Graph | None, quick: bool = False) -> Iterator[
     """Write the figures and name the files; the Facebook map only where its data is."""
     figure(1, 1)
     folder.mkdir(parents=True, exist_ok=True)
-    yield save(two_maps(walk_map(southern_women()), figure(13, 4.2)), folder / "southern-women.svg")
+    yield save(two_maps(walk_map(southern_women()), figure(1, 1)), folder / "southern-women.svg")
     if facebook is not None:
-        yield save(two_maps(walk_map(facebook), figure(13, 4.2)), folder / "ego-facebook.svg")
+        yield save(two_maps(walk_map(facebook), figure(1, 1)), folder / "ego-facebook.svg")
     graph = hypercube(7 if quick else 11)
     yield save(distance_plot(graph, walk_distance.curves(graph)), folder / "loss-distance.svg")
 
@@ -52,6 +52,7 @@ def save(picture: Any, file: Path) -> Path:
 def two_maps(found: Map, picture: Any) -> Any:
     """Printed loss and communicability as matrices ordered by community, and the graph colored by
     its mean loss, drawn on an empty figure."""
+    picture.set_size_inches(13, 4.2)
     order = np.argsort(found.communities, kind="stable")
     panels = picture.subplots(1, 3)
     matrices = {

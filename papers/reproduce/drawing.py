@@ -57,7 +57,8 @@ def bars(groups: Sequence[str], series: Mapping[str, ArrayLike], y: str) -> Draw
             panel.bar(at, heights, width, label=name, color=COLORS[k % len(COLORS)])
         panel.set_xticks(range(len(groups)), groups, rotation=30 if len(groups) > 6 else 0)
         panel.set_ylabel(y)
-        panel.legend(fontsize=8)
+        panel.margins(y=0.25)
+        panel.legend(fontsize=8, ncols=2)
 
     return draw
 
@@ -86,6 +87,8 @@ def on_graphs(panels: Mapping[str, tuple[Graph, Array]], label: str) -> Draw:
     """Graphs whose peers are colored by a number each, on one scale."""
 
     def draw(figure: Any) -> None:
+        if len(panels) > 2:
+            figure.set_size_inches(3.2 * len(panels) + 1.0, 3.8)
         axes = figure.subplots(1, len(panels), squeeze=False)[0]
         every = np.concatenate([values for _, values in panels.values()])
         low, high = np.nanmin(every), np.nanmax(every)
