@@ -325,7 +325,7 @@ def network_init(
     lines.append(f"  bruit peer run {sites[0]}")
     if relay:
         lines.append(
-            f"  bruit relay run {folder / 'relay'} --book {folder / 'relay' / 'book.toml'}"
+            f"  bruit relay run {folder / 'relay'} --members {folder / 'relay' / 'book.toml'}"
         )
     Printer(json=as_json).answer(Reply(about, lines))
 

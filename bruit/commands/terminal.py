@@ -47,6 +47,10 @@ RunDelta = Annotated[
         help="The delta of every printed epsilon; by default the experiment's (privacy.delta)."
     ),
 ]
+RowsPerPerson = Annotated[
+    list[int],
+    typer.Option(min=1, help="Also tell what it is for a person with so many rows; again: more."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 Published = Annotated[
     bool, typer.Option("--published", help="The formula as printed in the papers: not a guarantee.")

@@ -51,7 +51,9 @@ def relay_run(
     folder: Annotated[Path, typer.Argument(help="The folder with the relay's keys.")],
     books: Annotated[
         list[Path],
-        typer.Option("--book", help="An address book whose members may call each other; several."),
+        typer.Option(
+            "--members", help="An address book whose members may call each other; several."
+        ),
     ],
     host: Annotated[
         str, typer.Option(help="Where to listen; :: is every address, IPv4 and IPv6.")
@@ -68,7 +70,7 @@ def relay_run(
 
     A book that changes is served as it is from then on. Exit code 0: it was stopped.
 
-    Example: bruit relay run relay --book book.toml
+    Example: bruit relay run relay --members book.toml
     """
     import logging
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bruit.commands.printing import Printer, Reply
-from bruit.commands.terminal import Force, Json, Quiet, RunDelta
+from bruit.commands.terminal import Force, Json, Quiet, RowsPerPerson, RunDelta
 from bruit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ def statement(
     output: Annotated[Path, typer.Option("--out", help="Folder to write three files to.")] = Path(
         "statement"
     ),
-    rows_per_person: Annotated[
-        list[int],
-        typer.Option(
-            min=1, help="Also tell what it is for a person with so many rows; again: more."
-        ),
-    ] = [2, 5, 10],  # noqa: B006
+    rows_per_person: RowsPerPerson = [2, 5, 10],  # noqa: B006
     audit: Annotated[
         Path | None, typer.Option(help="Measured attacks: what `bruit audit --json` printed.")
     ] = None,

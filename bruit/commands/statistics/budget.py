@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bruit.commands.printing import Detail, Line, Printer
-from bruit.commands.terminal import Delta, Json, Quiet
+from bruit.commands.terminal import Delta, Json, Quiet, RowsPerPerson
 from bruit.errors import ConfigError
 from bruit.how_many import how_many
 
@@ -36,9 +36,7 @@ def budget(
     adjacency: Annotated[
         str, typer.Option(help="How records differ in it: replace, add-remove.")
     ] = "replace",
-    rows_per_person: Annotated[
-        int, typer.Option(min=1, help="Also tell what a person with so many rows has paid.")
-    ] = 1,
+    rows_per_person: RowsPerPerson = [],  # noqa: B006
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +58,7 @@ def budget(
         account.set_limit(Unit.of(level, adjacency), Budget(limit, delta))
     elif no_limit:
         account.set_limit(Unit.of(level, adjacency), None)
-    Printer(json=as_json, quiet=quiet).answer(WhatWasPaid(account, delta, rows_per_person))
+    Printer(json=as_json, quiet=quiet).answer(WhatWasPaid(account, delta, tuple(rows_per_person)))
 
 
 def account_of(file: Path) -> Account:
@@ -88,7 +86,7 @@ class WhatWasPaid:
 
     account: Account
     delta: float
-    rows: int
+    rows: tuple[int, ...]
 
     def plain(self) -> dict[str, Any]:
         balance, head = self.account.balance(), self.account.head()
@@ -117,10 +115,11 @@ class WhatWasPaid:
         }
         if limit is not None:
             found["room"] = max(0.0, limit.epsilon - balance.epsilon(unit, limit.delta))
-        if self.rows > 1 and unit.level == "record":
+        if self.rows and unit.level == "record":
             profile = EventsProfile(tuple(balance.events(unit)))
-            found["rows_per_person"] = self.rows
-            found["epsilon_of_person"] = group_epsilon(profile, self.rows, self.delta)
+            found["epsilon_of_person"] = {
+                str(k): group_epsilon(profile, k, self.delta) for k in self.rows
+            }
         return found
 
     def lines(self) -> Iterator[Line]:
@@ -149,9 +148,9 @@ class WhatWasPaid:
                 f"  limit epsilon = {found['limit']['epsilon']:g} at delta = {found['limit']['delta']:g};"
                 f" a question of epsilon {found['room']:.6g} at delta = 0 is sure to fit"
             )
-        if "epsilon_of_person" in found:
+        for rows, epsilon in found.get("epsilon_of_person", {}).items():
             yield (
-                f"  a person with {self.rows} rows: epsilon = {found['epsilon_of_person']:.6g} at delta ="
+                f"  a person with {how_many(int(rows), 'row')}: epsilon = {epsilon:.6g} at delta ="
                 f" {self.delta:g} (group privacy)"
             )
         if found["open"]:

@@ -18,6 +18,7 @@ from bruit.commands.cli import app, main
 OWN_WORDS = {
     "--algorithm": "a plan compares protocols, an attack knows two algorithms, and the help lists "
     "them",
+    "--book": "among holders a book makes the group; a report is held against one",
     "--confidence": "an interval informs at 0.95; a refutation accuses somebody, and is surer",
     "--adjacency": "an epsilon is of one adjacency; a plan takes the usual one where none is named",
     "--delta": "what is asked about an experiment is said at its own delta, all else at 1e-6",
@@ -29,12 +30,15 @@ OWN_WORDS = {
     "--host": "the address of what the command starts: a page for oneself, or a peer for others",
     "--label": "the label of a task that is learned may be left to the experiment",
     "--levels": "one holder chooses bins from the counts; several agree on them beforehand",
+    "--limit": "an account is given a limit once for all; a question keeps to one of its own",
     "--low": "as --high",
     "--of": "an epsilon is of sets too; what is done when nobody is named differs",
     "--out": "what is written differs: a run folder, a table, keys, reports",
     "--peers": "a demonstration has a usual size; a plan may take the number from a graph",
     "--port": "the port of what the command starts: a page, or a peer",
     "--positive": "several holders agree on it beforehand; one holder's labels tell it",
+    "--relay": "a network is made with a relay of its own; a key names one that is there",
+    "--rows-per-person": "a statement tells some numbers of rows unasked; an account none",
     "--protocol": "protocols for values of a domain, for numbers, and for simulated users",
     "--seed": "runs are drawn from a seed; on a real table a seed takes the privacy away, and the "
     "help says so",
@@ -113,7 +117,13 @@ def test_the_table_of_differences_is_not_longer_than_it_must_be():
     assert same == []
 
 
-ABOUT_EXPERIMENTS = {"run", "sweep", "epsilon", "show"}  # told at the delta of the experiment
+ABOUT_EXPERIMENTS = {
+    "run",
+    "sweep",
+    "epsilon",
+    "show",
+    "statement",
+}  # told at the delta of the experiment
 
 
 def test_the_words_of_the_budget():
