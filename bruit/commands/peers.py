@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +12,12 @@ import typer
 
 from bruit.commands.printing import Detail, Printer, Reply
 from bruit.commands.terminal import Force, Json, Quiet, err
-from bruit.errors import ConfigError
+from bruit.errors import BruitError, ConfigError
 from bruit.how_many import how_many
 
 if TYPE_CHECKING:
+    import logging
+
     from bruit.tasks.data.own_rows import Agreement
     from bruit.tasks.kinds.section import TaskSection
 
@@ -76,6 +80,9 @@ def peer_run(
     metrics_port: Annotated[
         int | None, typer.Option(help="Serve Prometheus metrics on this loopback port.")
     ] = None,
+    log_json: Annotated[
+        bool, typer.Option("--log-json", help="Log as lines of JSON, the beginning and end too.")
+    ] = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -86,26 +93,60 @@ def peer_run(
 
     Example: bruit peer run site/site.toml
     """
-    import logging
-
+    from bruit.peers.site.json_log import speaking
     from bruit.peers.site.running import first_line, last_line, run_participants, status
     from bruit.peers.site.site import participant, read_site
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    log = _logging(log_json)
     printer = Printer(json=as_json, quiet=quiet)
     if rehearse is not None:
         printer.say(
             "rehearsal: whoever knows the seed can draw the noise again, so the noise protects "
             "nothing"
         )
-    people = [participant(read_site(site), rehearse) for site in sites]
-    for one in people:
-        printer.say(first_line(one))
-    code = run_participants(people, metrics_port)
+    people = []
+    with _errors_in(log if log_json else None):
+        for site in map(read_site, sites):
+            with speaking(site.file.peer):
+                people.append(participant(site, rehearse))
+                log.info("begins: %s", first_line(people[-1]))
+        for one in people:
+            printer.say(first_line(one))
+        code = run_participants(people, metrics_port)
     ended = [status(one) for one in people]
+    for one in people:
+        with speaking(one.host.me):
+            log.info("ends: %s", last_line(one))
     details = (Detail(last_line(one)) for one in people)
     printer.answer(Reply(ended[0] if len(ended) == 1 else ended, details))
     raise typer.Exit(code)
+
+
+def _logging(as_lines: bool) -> logging.Logger:
+    """Warnings on standard error, as text or as lines of JSON; these tell beginning and end, too."""
+    import logging
+
+    from bruit.peers.site.json_log import JsonLines
+
+    log = logging.getLogger("bruit.peers.run")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    if as_lines:
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonLines())
+        log.setLevel(logging.INFO)
+    return log
+
+
+@contextlib.contextmanager
+def _errors_in(log: logging.Logger | None) -> Iterator[None]:
+    """Where logs are for programs, an error that ends the command is in them, and nowhere else."""
+    try:
+        yield
+    except BruitError as error:
+        if log is None:
+            raise
+        log.error("ends with an error: %s", error)
+        raise typer.Exit(error.exit_code) from None
 
 
 @peer_app.command("data")

@@ -23,6 +23,7 @@ from bruit.files import plain, to_json, write_whole
 from bruit.how_many import how_many
 from bruit.peers.host import Host
 from bruit.peers.site.crash_file import kept_at_home
+from bruit.peers.site.json_log import speaking
 from bruit.peers.site.metrics_page import reply
 from bruit.peers.site.own_model import save_own_model
 from bruit.peers.site.signed_report import promised, signed, took_part
@@ -213,18 +214,9 @@ class _Notice:
 
 def metrics_text(of: Participant) -> str:
     """The same numbers in the text format of Prometheus."""
-    lines = []
-    for name, value in status(of).items():
-        value = len(value) if isinstance(value, list) else value
-        if isinstance(value, bool | int | float):
-            lines.append(
-                f'# TYPE bruit_{name} gauge\nbruit_{name}{{peer="{of.host.me}"}} {float(value)}'
-            )
-    lines += [
-        f'bruit_refused_total{{peer="{of.host.me}",kind="{kind}"}} {n}'
-        for kind, n in of.host.refused.items()
-    ]
-    return "\n".join(lines) + "\n"
+    from bruit.peers.site.metrics import page
+
+    return page(lambda: status(of))
 
 
 async def _serve_metrics(of: Participant, port: int) -> asyncio.Server:
@@ -314,10 +306,10 @@ async def _run_all(
 async def run_together(people: list[Participant], ports: Sequence[int | None]) -> None:
     """All of them to their end. If one fails, the others leave as they do when they are stopped,
     and then its error is raised."""
-    lives = [
-        asyncio.create_task(_run(one, port, len(people)))
-        for one, port in zip(people, ports, strict=True)
-    ]
+    lives = []
+    for one, port in zip(people, ports, strict=True):
+        with speaking(one.host.me):  # a task keeps the context that it was made in
+            lives.append(asyncio.create_task(_run(one, port, len(people))))
     try:
         await asyncio.gather(*lives)
     except Exception:
@@ -367,9 +359,10 @@ def run_participants(
             one.host.journal.close()
     with interruptible():  # the loop has given the signals back
         for one in people:
-            write_report(one)
-            for problem in problems(one.host):
-                log.warning("peer %d: %s", one.host.me, problem)
+            with speaking(one.host.me):
+                write_report(one)
+                for problem in problems(one.host):
+                    log.warning("peer %d: %s", one.host.me, problem)
     if any(one.host.broken for one in people):
         return BROKEN
     if any(not one.host.ended and not one.host.gave_up for one in people):
