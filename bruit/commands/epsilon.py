@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 
 def epsilon(
     folder: Annotated[
-        Path | None, typer.Argument(help="A run folder; or describe a protocol with options.")
+        Path | None,
+        typer.Argument(
+            help="A run folder, or a real peer's site.toml, folder or state; or describe a protocol"
+            " with options."
+        ),
     ] = None,
     graph: GraphName = None,
     algorithm: Annotated[
@@ -81,6 +85,13 @@ def epsilon(
     matrix: Annotated[
         Path | None, typer.Option(help="Write m[u, v] for all pairs to this .npy file.")
     ] = None,
+    report: Annotated[
+        list[Path],
+        typer.Option(
+            help="Of a real run: the report.json of each participant, the option once for each;"
+            " without all of them only local DP is known."
+        ),
+    ] = [],  # noqa: B006
     force: Force = False,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -96,6 +107,7 @@ def epsilon(
     from bruit.privacy.profile import USUAL_DELTA
     from bruit.runs.asking import BlankProtocol, ask, explain, write_matrix
 
+    found: Epsilon | Summary
     members = asking.named_members(of)
     blank = BlankProtocol(
         graph=graph,
@@ -118,8 +130,31 @@ def epsilon(
         answer = asking.ask_ahead(ahead, list(set_), given, sigma, sensitivity, at)
         Printer(json=as_json).answer(asking.EpsilonAnswer(answer))
         return
+    if site := _site(folder, blank, report, published or before or matrix is not None or why):
+        from bruit.peers.site.own_pairs import own_pairs
+
+        watching = asking.named_observers(seen_by)
+        found = own_pairs(site, report, members, watching, delta)
+        Printer(json=as_json).answer(asking.EpsilonAnswer(found))
+        return
     subject = _asked_about(folder, blank)
     delta = subject.delta if delta is None else delta
+    _check_matrix(matrix, force, before, published)
+    status: Status = "published" if published else "proven"
+    printer = Printer(json=as_json, quiet=quiet)
+    with printer.ticker("accounting") as ticker:
+        if matrix is not None:
+            write_matrix(subject, matrix, status, ticker)
+        if before:
+            found = asking.ask_before(subject, members, seen_by, delta, folder is None)
+        else:
+            found = ask(subject, members, asking.named_observers(seen_by), delta, status, ticker)
+        reason = explain(subject, found, delta, status) if why else None
+    printer.answer(asking.EpsilonAnswer(found, reason, subject))
+
+
+def _check_matrix(matrix: Path | None, force: bool, before: bool, published: bool) -> None:
+    """Where all pairs are written, if anywhere; before a walk there is no such table."""
     if before and (published or matrix is not None):
         raise ConfigError(
             "before a walk there is one proven answer, of a pair or of the worst one; leave "
@@ -127,18 +162,33 @@ def epsilon(
         )
     if matrix is not None:
         check_place(matrix, force)
-    status: Status = "published" if published else "proven"
-    printer = Printer(json=as_json, quiet=quiet)
-    with printer.ticker("accounting") as ticker:
-        if matrix is not None:
-            write_matrix(subject, matrix, status, ticker)
-        found: Epsilon | Summary
-        if before:
-            found = asking.ask_before(subject, members, seen_by, delta, folder is None)
-        else:
-            found = ask(subject, members, asking.named_observers(seen_by), delta, status, ticker)
-        reason = explain(subject, found, delta, status) if why else None
-    printer.answer(asking.EpsilonAnswer(found, reason, subject))
+
+
+def _site(
+    folder: Path | None, blank: BlankProtocol, reports: list[Path], other: bool
+) -> Path | None:
+    """The site file of a real peer, if its folder is asked about; refused with what is about
+    simulated runs."""
+    from bruit.runs.asking import BlankProtocol
+
+    site = None
+    if folder is not None:
+        from bruit.peers.site.own_pairs import site_of
+
+        site = site_of(folder)
+    if site is None:
+        if reports:
+            raise ConfigError(
+                "--report is about a real run: name the site.toml or the state folder of the"
+                " participant whose data is asked about"
+            )
+        return None
+    if other or blank != BlankProtocol():
+        raise ConfigError(
+            "of a real peer's run one asks --of, --seen-by, --report and --delta; all pairs and"
+            " printed formulas are for simulated runs, leave the other options out"
+        )
+    return site
 
 
 def _asked_about(folder: Path | None, blank: BlankProtocol) -> Run:

@@ -25,6 +25,7 @@ from bruit.peers.wire.identity import Identity, fingerprint, name_of, read_certi
 
 PREFIX = b"bruit report\n"
 LARGEST = 64 * 2**20  # bytes of a report that is read
+ABSENT = "there is no report of"  # how it begins when somebody's is not there
 
 
 def spans(numbers: list[int]) -> list[list[int]]:
@@ -127,6 +128,14 @@ class CheckedReport:
                 found[str(name)] = parts
         return found
 
+    @property
+    def as_agreed(self) -> bool:
+        """Whether its peer did every exchange with everybody and in time, as it says: what was made
+        up for later is complete, and was not what had been agreed on."""
+        parts = [one for one in _table(self.content, "took_part").values() if isinstance(one, dict)]
+        late = any(_list(one, "made_up_late") for one in parts)
+        return self.complete and self.content.get("missed") == 0 and not (late or self.without())
+
     def problems(self) -> list[str]:
         """What went otherwise than asked, as it says."""
         return [str(word) for word in _list(self.content, "problems")]
@@ -184,5 +193,5 @@ def disagreements(reports: list[CheckedReport]) -> list[str]:
     }
     absent = sorted(agreed - set(signers))
     if len(reports) > 1 and absent:
-        found.append(f"there is no report of {', '.join(absent)}")
+        found.append(f"{ABSENT} {', '.join(absent)}")
     return found

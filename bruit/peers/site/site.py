@@ -215,8 +215,8 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     """Build one peer from its folder; everything that can be checked is checked before anything is
     sent."""
     book = own_book(site)
-    agreed, records = _agreed_with_records(site, book)  # before a key is used
-    privacy, budget = _own_noise(site, agreed), _budget(site, agreed)
+    agreed, records = agreed_with_records(site, book)  # before a key is used
+    privacy, budget = own_noise(site, agreed), _budget(site, agreed)
     members = members_of(site, book)
     identity = own_identity(site, members)
     wait_for = _wanted(site, agreed.graph, agreed.steps, agreed.algorithm.schedule)
@@ -295,7 +295,7 @@ def _checkup(book: AddressBook, agreed: AgreedRun[OwnTask]) -> Callable[[], byte
     return lambda: Checkup.now(people, experiment).to_bytes()
 
 
-def _agreed_with_records(site: Site, book: AddressBook) -> tuple[AgreedRun[OwnTask], str]:
+def agreed_with_records(site: Site, book: AddressBook) -> tuple[AgreedRun[OwnTask], str]:
     """The agreed run with this site's own part of the task, and the digest of its records."""
     place, digest = site.folder / site.file.experiment, ""
 
@@ -332,7 +332,7 @@ def _budget(site: Site, agreed: AgreedRun[OwnTask]) -> Budget | None:
     return budget
 
 
-def _own_noise(site: Site, agreed: AgreedRun[OwnTask]) -> Mechanism | None:
+def own_noise(site: Site, agreed: AgreedRun[OwnTask]) -> Mechanism | None:
     """The agreed noise, or more at this site: that protects it better, and nobody worse
     (silo:SILO-8). The grid and the dithers of the run stay those of the largest agreed noise."""
     own, privacy, me = site.file.noise, agreed.privacy, site.file.peer
