@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bruit.commands import cli
-from docs import generate, picture
+from docs import generate, network_pictures, picture
 from docs.pages import FENCE, PAGES, ROOT, WIDTH, Block, outputs, renewed, shows
 
 
@@ -93,6 +93,13 @@ def test_reference_has_the_six_headings() -> None:
 
 def test_picture_is_drawn_from_the_accountant() -> None:
     assert picture.PATH.read_text() == picture.draw(), "run python -m docs.picture"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", network_pictures.PICTURES)
+def test_pictures_of_networks_are_drawn_from_accountant_and_planner(name: str) -> None:
+    kept = (network_pictures.FOLDER / name).read_text()
+    assert kept == network_pictures.PICTURES[name](), "run python -m docs.network_pictures"
 
 
 def test_architecture_page_names_every_part() -> None:

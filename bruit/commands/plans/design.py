@@ -61,7 +61,7 @@ class DesignAnswer:
             "at most",
             "worst stranger",
         ):
-            table.add_column(column, no_wrap=column == "graph")
+            table.add_column(column, no_wrap=column in ("graph", "exposed"))
         for one in self.found:
             learned = (f"{one.exposed} of {one.peers - 1}", f"{one.bound:.4g}", f"{one.worst:.3g}")
             total = ("" if one.exact else "<= ") + f"{one.total:.4g}"
