@@ -1,5 +1,5 @@
 """The command line: run, sweep, replay, epsilon, graph, list, show, init; budget, statement; peer key, run; network
-init, join, demo.
+init, join, revise, sign, book, demo.
 
 Exit codes: 0 done. 1 the answer is no: a replay disagrees, a peer met nobody or missed more than
 planned. 2 the request cannot mean anything. 3 what a peer remembers is damaged or an old copy. 130
@@ -21,6 +21,7 @@ from bruit.commands.columns import columns_app
 from bruit.commands.epsilon import epsilon
 from bruit.commands.experiments import init, replay, run, sweep
 from bruit.commands.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, Commands
+from bruit.commands.network.books import network_book, network_revise, network_sign
 from bruit.commands.network.keys import key_app
 from bruit.commands.network.relay import relay_app
 from bruit.commands.paper.statement import statement
@@ -171,6 +172,9 @@ app.command(rich_help_panel=ATTACK)(audit)
 app.add_typer(attack_app, name="attack", cls=Commands, rich_help_panel=ATTACK)
 app.add_typer(columns_app, name="columns", cls=Commands, rich_help_panel=REAL)
 app.add_typer(key_app, name="key", cls=Commands, rich_help_panel=REAL)
+network_app.command("revise")(network_revise)
+network_app.command("sign")(network_sign)
+network_app.command("book")(network_book)
 app.add_typer(network_app, name="network", cls=Commands, rich_help_panel=REAL)
 app.add_typer(peer_app, name="peer", cls=Commands, rich_help_panel=REAL)
 app.add_typer(relay_app, name="relay", cls=Commands, rich_help_panel=REAL)

@@ -253,10 +253,10 @@ def peer_report(
     Example: bruit peer report a/report.json b/report.json --book book.toml
     """
     from bruit.peers.site.signed_report import check, disagreements
-    from bruit.peers.wire.address_book import AddressBook
     from bruit.peers.wire.identity import short_form
+    from bruit.peers.wire.revisions.chain import standing_book
 
-    listed = None if book is None else AddressBook.read(book)
+    listed = None if book is None else standing_book(book)
     found = [check(path, listed) for path in files]
     wrong = disagreements(found)
     lines: list[str] = []

@@ -27,7 +27,8 @@ from bruit.errors import ConfigError, ConformanceError
 from bruit.peers.host import Host
 from bruit.peers.journal.journal import Journal
 from bruit.peers.settings import Settings
-from bruit.peers.wire.address_book import AddressBook, Entry, run_id
+from bruit.peers.wire.address_book import AddressBook, run_id
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.members import Members
 from bruit.peers.wire.seals import BookSeals

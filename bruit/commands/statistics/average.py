@@ -43,7 +43,7 @@ def mean_among_peers(
 ) -> None:
     """Take part, verify one's own copy of the board, and say what everybody now knows."""
     from bruit.accounts.account import beside
-    from bruit.peers.wire.address_book import AddressBook
+    from bruit.peers.wire.revisions.chain import standing_book
     from bruit.statistics.average.averaging import AveragingSeat, average, seat_of
 
     if asked.identity is None or asked.board is None:
@@ -52,7 +52,7 @@ def mean_among_peers(
             "--identity,"
             " the folder that `bruit peer key` made, and --board, a file to write"
         )
-    book = AddressBook.read(asked.peers)
+    book = standing_book(asked.peers)
     me = seat_of(asked.identity, book)
     terms.refuse_blind(len(book.entries))
     seat = AveragingSeat(

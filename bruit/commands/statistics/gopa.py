@@ -179,14 +179,14 @@ def _strangers(report: Report, known: dict[int, str] | None) -> list[int]:
 
 def _known_keys(path: Path | None, book: Path | None) -> dict[int, str] | None:
     if book is not None:
-        from bruit.peers.wire.address_book import AddressBook
         from bruit.peers.wire.identity import signing_key
+        from bruit.peers.wire.revisions.chain import standing_book
 
         if path is not None:
             raise ConfigError("keys are told by --book or by --keys; leave one of them out")
         return {
             entry.peer: signing_key(entry.certificate).hex()
-            for entry in AddressBook.read(book).entries
+            for entry in standing_book(book).entries
         }
     if path is None:
         return None

@@ -21,7 +21,8 @@ from bruit.peers.engine import free_ports
 from bruit.peers.settings import Settings
 from bruit.peers.site.agreed_run import AgreedRun, agreed_run
 from bruit.peers.site.own_records import write_share
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import AddressBook
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.place import place_of
 from bruit.peers.wire.relay_entry import RelayEntry

@@ -29,7 +29,8 @@ from bruit.errors import RemoteProtocolError
 from bruit.peers.relay.allowance import Allowance
 from bruit.peers.relay.preamble import LONGEST, Ask, asked
 from bruit.peers.relay.seen import Pair, Seen
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import AddressBook
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.framed import AT_DOOR, AT_DOOR_EACH, Doorstep, Ends, Reception
 from bruit.peers.wire.identity import fingerprint
 from bruit.peers.wire.pinned import pinned_context

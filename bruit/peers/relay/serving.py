@@ -13,6 +13,7 @@ from bruit.errors import BruitError
 from bruit.peers.relay.relay import RATE, Relay
 from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.place import written
+from bruit.peers.wire.revisions.chain import standing_book
 from bruit.peers.wire.said_once import SaidOnce
 
 log = logging.getLogger("bruit.peers")
@@ -34,7 +35,7 @@ class RelaySettings:
     rate: float = RATE
 
     def read(self) -> list[AddressBook]:
-        return [AddressBook.read(book) for book in self.books]
+        return [standing_book(book) for book in self.books]
 
 
 def serve(settings: RelaySettings, ready: Callable[[str], None]) -> Relay:

@@ -21,7 +21,8 @@ from typing import cast
 
 from bruit.errors import RemoteProtocolError
 from bruit.peers.relay.preamble import LONGEST, Ask, RelayWord, said
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import AddressBook
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.framed import Ends
 from bruit.peers.wire.pinned import pinned_context
 from bruit.peers.wire.relay_entry import RelayEntry

@@ -18,6 +18,7 @@ from bruit.errors import ConfigError
 from bruit.peers.journal.journal import copy_ledger, recorded_spend
 from bruit.peers.site.site import Site
 from bruit.peers.wire.identity import CERTIFICATE, KEY, SIGNING_KEY, STAMPS
+from bruit.peers.wire.revisions.memory import FILE as BOOKS
 
 LEDGER = "ledger.db"
 
@@ -29,6 +30,8 @@ def back_up(site: Site, file: str | Path, out: Path) -> int:
     wanted = {name: identity / name for name in (KEY, SIGNING_KEY, CERTIFICATE)}
     if (identity / STAMPS).exists():
         wanted[STAMPS] = identity / STAMPS
+    if (identity / BOOKS).exists():
+        wanted[BOOKS] = identity / BOOKS
     wanted |= {
         "site.toml": Path(file),
         "book.toml": site.folder / site.file.book,

@@ -32,9 +32,10 @@ from bruit.peers.relay.way import RelayUnreachable, Ways, ask_relay
 from bruit.peers.settings import first_neighbors
 from bruit.peers.site.agreed_run import agreed_words
 from bruit.peers.site.site import Site, members_of, own_book, own_identity, site_text, ways_of
-from bruit.peers.wire.address_book import Entry, people_digest
+from bruit.peers.wire.address_book import people_digest
 from bruit.peers.wire.checkup import CHECK, Checkup, answering
 from bruit.peers.wire.codec import SERVICE, USUAL
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import TLS_NAME, Identity, fingerprint, short_form
 from bruit.peers.wire.line import options
 from bruit.peers.wire.members import Members

@@ -45,6 +45,10 @@ from bruit.peers.wire.address_book import AddressBook, people_digest
 from bruit.peers.wire.checkup import Checkup
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.members import FOLDER, Members
+from bruit.peers.wire.revisions.chain import KnownVersion, books_beside, standing_book
+from bruit.peers.wire.revisions.memory import BookMemory
+from bruit.peers.wire.revisions.quorum import standing
+from bruit.peers.wire.revisions.revision import DIGEST
 from bruit.peers.wire.seals import BookSeals
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.randomness import Dice, Replay, Secure
@@ -198,9 +202,15 @@ class Participant:
         return not (self.budget is None or self.agreed is None or self.budget.within(self.agreed))
 
 
+def book_memory(site: Site) -> BookMemory:
+    """The versions of address books that this participant remembers, beside its keys."""
+    return BookMemory.read(site.folder / site.file.identity)
+
+
 def own_book(site: Site) -> AddressBook:
-    """The address book of this participant, with itself in it as its site says."""
-    book = AddressBook.read(site.folder / site.file.book)
+    """The address book of this participant, if it stands, with itself in it as its site says."""
+    memory = book_memory(site)
+    book = standing_book(site.folder / site.file.book, memory.seen)
     if site.file.peer >= len(book.entries):
         raise ConfigError(
             f"this site is peer {site.file.peer}, but the address book lists "
@@ -220,7 +230,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
     members = members_of(site, book)
     identity = own_identity(site, members)
     wait_for = _wanted(site, agreed.graph, agreed.steps, agreed.algorithm.schedule)
-    _keep_private(site)
+    _enter(site, book, words_of(agreed).digest, rehearse is not None)
     run = agreed_id(book, agreed)
     journal = _journal(site, run, agreed, privacy, budget, records, rehearse)
     draws = _draws(journal, run, agreed, rehearse)
@@ -281,6 +291,35 @@ def _paying(
         raise
     host.cover = lambda: paying.cover(host.ledger.counts_of(host.me))
     return paying
+
+
+def _enter(site: Site, book: AddressBook, experiment: str, rehearsed: bool) -> None:
+    """Close the folder to others, and remember a later version of the book before anything is said
+    under it. Refused while a newer one lies
+    beside it that is valid from this very experiment; a run that has begun goes on."""
+    _keep_private(site)
+    path, memory = site.folder / site.file.book, book_memory(site)
+    begun = (site.state / "journal.db").exists()
+    for file, newer in () if begun else books_beside(path):
+        said = newer.revision
+        if said is None or (said.previous, said.from_run) != (book.digest, experiment):
+            continue
+        if standing(newer, book, str(file)).stands:
+            raise ConfigError(
+                f"{file} is version {newer.version} of the address book, signed, and valid from "
+                f"this experiment; name it in site.toml (book = {file.name!r})"
+            )
+    first = memory.seen.get(book.founding) != KnownVersion(book.version, book.digest)
+    named = "" if book.revision is None else book.revision.from_run
+    if first and DIGEST.fullmatch(named) and named != experiment:
+        log.warning(
+            "version %d of the address book is valid from the experiment %s, this one is %s",
+            book.version,
+            named[:16],
+            experiment[:16],
+        )
+    if not rehearsed:
+        memory.has_seen(book)
 
 
 def ways_of(site: Site, book: AddressBook) -> Ways | None:

@@ -3,61 +3,30 @@
 A TOML file with one [[peer]] table per participant. Everybody sends the others one snippet
 (`public_entry`); whoever merges the same snippets, in any order, gets the same book, byte for byte.
 The fingerprints are compared by another channel (a call, a meeting): that comparison is the only
-thing trust rests on.
+thing trust rests on. Later versions of a book are signed by its members (`revision`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.serialization import Encoding
-
 from bruit.errors import ConfigError
 from bruit.files import write_whole
-from bruit.peers.wire.identity import (
-    Identity,
-    check_dates,
-    check_name,
-    fingerprint,
-    name_of,
-    read_certificate,
-)
-from bruit.peers.wire.place import check_place, place_of, written
+from bruit.peers.wire.entry import Entry, checked_entry, entry_of_table, entry_text
+from bruit.peers.wire.identity import Identity, read_certificate
+from bruit.peers.wire.place import place_of
 from bruit.peers.wire.relay_entry import RelayEntry, checked_relay, relay_of_table, relay_text
+from bruit.peers.wire.revisions.revision import KEYS as REVISED
+from bruit.peers.wire.revisions.revision import Revision, revision_of
 
-KEYS = {"peer": int, "name": str, "host": str, "port": int, "certificate": str}
-MAY = {"relay": bool}
 HEADER = "# Address book of a Bruit network. Compare the fingerprints with their owners before you trust it.\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One participant: its number in the graph, its name, where it listens, and its certificate
-    (PEM). With `relay` it listens nowhere, and is reached through the relay at that address."""
-
-    peer: int
-    name: str
-    host: str
-    port: int
-    certificate: str
-    relay: bool = False
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return fingerprint(self.certificate)
-
-    @property
-    def address(self) -> str:
-        """host:port as gRPC wants it, with brackets around an IPv6 host."""
-        return written(self.host, self.port)
 
 
 @dataclass(frozen=True)
@@ -66,6 +35,7 @@ class AddressBook:
 
     entries: tuple[Entry, ...]
     relays: tuple[RelayEntry, ...] = ()
+    revision: Revision | None = None
 
     @classmethod
     def of(
@@ -74,11 +44,13 @@ class AddressBook:
         where: str = "the address book",
         now: datetime | None = None,
         relays: Iterable[RelayEntry] = (),
+        revision: Revision | None = None,
     ) -> AddressBook:
         """A book of valid entries: numbers 0..n-1, no name, address or certificate twice, all
-        certificates in date, and each relay that is used listed with its certificate."""
+        certificates in date and none revoked, and each relay that is used listed with its
+        certificate."""
         found = sorted(
-            (_checked(entry, where, now) for entry in entries), key=lambda entry: entry.peer
+            (checked_entry(entry, where, now) for entry in entries), key=lambda entry: entry.peer
         )
         if not found:
             raise ConfigError(f"{where} lists nobody; merge the entries of all participants first")
@@ -92,22 +64,35 @@ class AddressBook:
         listed = tuple(
             sorted((checked_relay(one, where, now) for one in relays), key=lambda one: one.address)
         )
-        book = cls(tuple(found), listed)
+        book = cls(tuple(found), listed, revision)
         for entry in found:
             book.way(entry, where)
+        if revision is not None:
+            _check_revision(book, revision, where)
         return book
 
     @classmethod
     def parse(
         cls, text: str, where: str = "the address book", now: datetime | None = None
     ) -> AddressBook:
-        peers, relays = _tables(text, where)
+        peers, relays, rest = _tables(text, where)
         return cls.of(
-            (_entry(table, where) for table in peers),
+            (entry_of_table(table, where) for table in peers),
             where,
             now,
             [relay_of_table(table, where) for table in relays],
+            revision_of(rest, where),
         )
+
+    @classmethod
+    def as_it_was(cls, text: str, where: str) -> AddressBook:
+        """A book of before: valid on the day on which its newest certificate began."""
+        peers, relays, _ = _tables(text, where)
+        found = [
+            read_certificate(str(table.get("certificate", "")), where) for table in peers + relays
+        ]
+        made = max((one.not_valid_before_utc for one in found), default=None)
+        return cls.parse(text, where, made)
 
     @classmethod
     def read(cls, path: str | Path, now: datetime | None = None) -> AddressBook:
@@ -147,11 +132,34 @@ class AddressBook:
         """The book as TOML, always the same for the same entries."""
         return (
             HEADER
+            + ("" if self.revision is None else f"\n{self.revision.head()}")
             + "".join(f"\n{relay_text(relay)}" for relay in self.relays)
             + "".join(
-                f"\n[[peer]]\npeer = {entry.peer}\n{_public(entry)}" for entry in self.entries
+                f"\n[[peer]]\npeer = {entry.peer}\n{entry_text(entry)}" for entry in self.entries
             )
+            + ("" if self.revision is None else self.revision.tail())
         )
+
+    @property
+    def version(self) -> int:
+        return 1 if self.revision is None else self.revision.version
+
+    @property
+    def revoked(self) -> tuple[str, ...]:
+        """Fingerprints of certificates that are refused."""
+        return () if self.revision is None else self.revision.revoked
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of this book: SHA-256 over its people and its revision. Addresses, relays and
+        signatures are left out."""
+        said = "" if self.revision is None else self.revision.words
+        return hashlib.sha256(f"bruit book 1\n{_seats(self)}{said}\n".encode()).hexdigest()
+
+    @property
+    def founding(self) -> str:
+        """The digest of the version 1 that this book goes back to."""
+        return self.digest if self.revision is None else self.revision.founding
 
     def write(self, path: str | Path) -> None:
         write_whole(Path(path), lambda stream: stream.write(self.text().encode()))
@@ -182,7 +190,11 @@ class AddressBook:
             replace(one, host=host, port=port, relay=True) if one.peer == peer else one
             for one in self.entries
         ]
-        return AddressBook.of(entries, relays=self.relays)
+        return AddressBook.of(entries, relays=self.relays, revision=self.revision)
+
+    def fingerprints(self) -> list[str]:
+        """Of all that are listed, relays too."""
+        return [one.fingerprint for one in self.entries] + [one.fingerprint for one in self.relays]
 
     def by_fingerprint(self, full: str) -> Entry | None:
         """The entry with that full fingerprint, None if nobody listed has it."""
@@ -211,34 +223,39 @@ def public_entry(identity: Identity, host: str, port: int, relay: bool = False) 
         certificate=identity.certificate,
         relay=relay,
     )
-    entry = _checked(entry, f"the entry of {identity.name}", None)
-    return f"# fingerprint {entry.fingerprint}\n[[peer]]\n{_public(entry)}"
+    entry = checked_entry(entry, f"the entry of {identity.name}", None)
+    return f"# fingerprint {entry.fingerprint}\n[[peer]]\n{entry_text(entry)}"
 
 
 def merge(snippets: Iterable[str], now: datetime | None = None) -> AddressBook:
     """One book from everybody's snippets, and those of relays; peers are numbered by the
     alphabetical order of their names."""
-    found: list[dict[str, Any]] = []
-    relays: list[RelayEntry] = []
-    for count, snippet in enumerate(snippets, 1):
-        where = f"snippet {count}"
-        tables, others = _tables(snippet, where)
-        if len(others) == 1 and not tables:
-            relays.append(relay_of_table(others[0], where))
-            continue
-        if len(tables) != 1 or "peer" in tables[0]:
-            raise ConfigError(
-                f"{where} must be one unnumbered [[peer]] table, as `bruit network join` prints it"
-            )
-        _entry(tables[0] | {"peer": 0}, where)
-        found += tables
-    found.sort(key=lambda table: str(table["name"]))
+    found, relays = parts(snippets)
+    found.sort(key=lambda entry: entry.name)
     return AddressBook.of(
-        (_entry(table | {"peer": k}, "a snippet") for k, table in enumerate(found)),
+        (replace(entry, peer=k) for k, entry in enumerate(found)),
         "the merged address book",
         now,
         relays,
     )
+
+
+def parts(snippets: Iterable[str]) -> tuple[list[Entry], list[RelayEntry]]:
+    """The people and the relays of snippets, in their order; certificates are not checked yet."""
+    found: list[Entry] = []
+    relays: list[RelayEntry] = []
+    for count, snippet in enumerate(snippets, 1):
+        where = f"snippet {count}"
+        tables, others, rest = _tables(snippet, where)
+        if len(others) == 1 and not tables and not rest:
+            relays.append(relay_of_table(others[0], where))
+            continue
+        if len(tables) != 1 or "peer" in tables[0] or others or rest:
+            raise ConfigError(
+                f"{where} must be one unnumbered [[peer]] table, as `bruit network join` prints it"
+            )
+        found.append(entry_of_table(tables[0] | {"peer": 0}, where))
+    return found, relays
 
 
 def run_id(book: AddressBook, experiment: str) -> str:
@@ -260,60 +277,50 @@ def people_digest(book: AddressBook) -> str:
 
 
 def _people(book: AddressBook) -> str:
+    """Version 1 is its seats; a later one is also which version it is."""
+    later = "" if book.revision is None else f"book {book.digest}\n"
+    return f"{_seats(book)}{later}"
+
+
+def _seats(book: AddressBook) -> str:
     lines = "".join(f"{entry.peer} {entry.fingerprint}\n" for entry in book.entries)
     return f"{len(book.entries)}\n{lines}"
 
 
-def _tables(text: str, where: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The tables of peers, and those of relays."""
+def _tables(
+    text: str, where: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, Any]]:
+    """The tables of peers, those of relays, and what a later version says of itself."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{where} is not TOML: {error}") from error
-    unknown = sorted(set(content) - {"peer", "relay"})
-    peers, relays = content.get("peer", []), content.get("relay", [])
+    unknown = sorted(set(content) - {"peer", "relay", *REVISED})
+    peers, relays = content.pop("peer", []), content.pop("relay", [])
     if unknown or not _are_tables(peers) or not _are_tables(relays):
         raise ConfigError(
-            f"{where} may hold [[peer]] and [[relay]] tables only, found "
-            f"{', '.join(unknown) or 'another peer or relay'}"
+            f"{where} may hold its version, signatures, [[peer]] and [[relay]] tables only, "
+            f"found {', '.join(unknown) or 'another peer or relay'}"
         )
-    return peers, relays
+    return peers, relays, content
 
 
 def _are_tables(found: object) -> bool:
     return isinstance(found, list) and all(isinstance(table, dict) for table in found)
 
 
-def _entry(table: Mapping[str, Any], where: str) -> Entry:
-    name = table.get("name", "?")
-    unknown = sorted(set(table) - set(KEYS) - set(MAY))
-    missing = [key for key in KEYS if key not in table]
-    if unknown or missing:
-        said = f"unknown key {unknown[0]!r}" if unknown else f"no {missing[0]}"
+def _check_revision(book: AddressBook, revision: Revision, where: str) -> None:
+    """Refuse a book that lists what it revokes, or asks for fewer signatures than two of which any
+    overlap."""
+    for listed in book.fingerprints():
+        if listed in revision.revoked:
+            raise ConfigError(f"{where} lists {listed}, which it says is revoked")
+    count, least = len(book.entries), len(book.entries) // 2 + 1
+    if revision.quorum is not None and not least <= revision.quorum <= count:
         raise ConfigError(
-            f"{where}: the entry of {name!r} has {said}; an entry has {', '.join(KEYS)}"
+            f"{where}: quorum is {least} to {count} of {count} members, found {revision.quorum}: "
+            f"with half or fewer, two versions of one number could both be signed"
         )
-    for key, kind in (KEYS | MAY).items():
-        if key in table and type(table[key]) is not kind:
-            raise ConfigError(
-                f"{where}: {key} of {name!r} must be of type {kind.__name__}, found {table[key]!r}"
-            )
-    return Entry(**table)
-
-
-def _checked(entry: Entry, where: str, now: datetime | None) -> Entry:
-    """The same entry, its certificate in the one canonical spelling, once everything in it has been
-    found valid."""
-    check_name(entry.name)
-    here = f"{where}: the certificate of {entry.name!r}"
-    certificate = read_certificate(entry.certificate, here)
-    if name_of(certificate) != entry.name:
-        raise ConfigError(
-            f"{here} says {name_of(certificate)!r}; an entry bears the name in its certificate"
-        )
-    check_dates(certificate, here, now)
-    check_place(entry.host, entry.port, repr(entry.name), where)
-    return replace(entry, certificate=certificate.public_bytes(Encoding.PEM).decode())
 
 
 def _refuse_twice(entries: list[Entry], what: str, where: str) -> None:
@@ -327,13 +334,3 @@ def _refuse_twice(entries: list[Entry], what: str, where: str) -> None:
                 f"{where}: {owners[value].name!r} and {entry.name!r} have the same {what}, {value}"
             )
         owners[value] = entry
-
-
-def _public(entry: Entry) -> str:
-    # Printable JSON strings are TOML strings, and so is base64 between triple quotes.
-    name, host = (json.dumps(text, ensure_ascii=False) for text in (entry.name, entry.host))
-    relay = "relay = true\n" if entry.relay else ""
-    return (
-        f"name = {name}\nhost = {host}\nport = {entry.port}\n{relay}"
-        f'certificate = """\n{entry.certificate}"""\n'
-    )

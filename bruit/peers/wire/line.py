@@ -17,8 +17,8 @@ import grpc
 
 from bruit.errors import BrokenStateError, RemoteProtocolError
 from bruit.peers.journal.journal import Journal
-from bruit.peers.wire.address_book import Entry
 from bruit.peers.wire.codec import METHOD, SERVICE, Conversation, Frame, Limits, decode, encode
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import TLS_NAME, Identity
 from bruit.peers.wire.members import Members
 from bruit.peers.wire.said_once import SaidOnce

@@ -21,7 +21,6 @@ import grpc
 
 from bruit.errors import BrokenStateError, BruitError, RemoteProtocolError
 from bruit.peers.journal.journal import Journal
-from bruit.peers.wire.address_book import Entry
 from bruit.peers.wire.checkup import CHECK, answering, hearing
 from bruit.peers.wire.codec import (
     CONTROL,
@@ -32,6 +31,7 @@ from bruit.peers.wire.codec import (
     decode,
     encode,
 )
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.members import Members
 from bruit.peers.wire.said_once import SaidOnce

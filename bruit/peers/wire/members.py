@@ -16,7 +16,8 @@ from pathlib import Path
 
 from bruit.errors import BruitError, ConfigError, RemoteProtocolError
 from bruit.files import write_whole
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import AddressBook
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.said_once import SaidOnce
 from bruit.peers.wire.succession import LONGEST, Succession
 
@@ -79,6 +80,8 @@ class Members:
     def learn(self, data: bytes) -> bool:
         """Take note of a succession: whether it was news. RemoteProtocolError if it cannot be."""
         one = Succession.parse(data)
+        if one.new in self.book.revoked:
+            raise RemoteProtocolError("a succession to a certificate that the book has revoked")
         for entry in self.book.entries:
             prints = self.fingerprints(entry.peer)
             if one.new in prints[1:] and one.old in prints:

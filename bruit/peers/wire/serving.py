@@ -11,8 +11,8 @@ from typing import Any
 import grpc
 
 from bruit.errors import RemoteProtocolError
-from bruit.peers.wire.address_book import Entry
 from bruit.peers.wire.codec import SERVICE, USUAL, Limits
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import Identity, fingerprint
 from bruit.peers.wire.line import options
 from bruit.peers.wire.members import Members

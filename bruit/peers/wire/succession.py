@@ -57,6 +57,11 @@ class Succession:
     def new(self) -> str:
         return fingerprint(self.certificate)
 
+    @property
+    def made(self) -> datetime:
+        """When its new certificate began: it is checked as of then, whatever has expired since."""
+        return read_certificate(self.certificate).not_valid_before_utc
+
     def takes_old(self, now: datetime) -> bool:
         """Whether the old certificate is still taken."""
         return now <= _when(self.until)

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from bruit.peers.wire.address_book import Entry
+from bruit.peers.wire.entry import Entry
 
 EACH = 16  # unknown connections from one address, and one more for every caller there may be
 AT_ONCE, QUEUE = (

@@ -25,7 +25,8 @@ from typing import Any
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from bruit.errors import BruitError, RemoteProtocolError
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import AddressBook
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.framed import (
     AT_DOOR,
     AT_DOOR_EACH,

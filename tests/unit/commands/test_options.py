@@ -28,6 +28,7 @@ OWN_WORDS = {
     "--graph": "a network is given its size by --peers, so that the name of a family will do",
     "--high": "a score has a range by default, a number of a table has none",
     "--host": "the address of what the command starts: a page for oneself, or a peer for others",
+    "--identity": "among holders a key is for a question; with it a member signs a book",
     "--label": "the label of a task that is learned may be left to the experiment",
     "--levels": "one holder chooses bins from the counts; several agree on them beforehand",
     "--limit": "an account is given a limit once for all; a question keeps to one of its own",
@@ -44,6 +45,7 @@ OWN_WORDS = {
     "help says so",
     "--seen-by": "an attack needs peers with a view; an epsilon is also asked for everybody "
     "together",
+    "--site": "one's own site: to be shown, or to sign with",
     "--trials": "an audit compares many runs, an attack on digits needs few",
 }
 """Options whose sentence or default differs between commands, with the reason; their type never

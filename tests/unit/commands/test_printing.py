@@ -80,6 +80,9 @@ CALLS = {
     "attack lattice": "attack lattice mean.toml --seen-by 0 --trials 2",
     "network init": "network init --peers 3 --graph ring --out net",
     "network join": "network join a/public.toml b/public.toml --out new-book.toml",
+    "network revise": "network revise village/peer-0/book.toml --quorum 3 --from-run x --out new.toml",
+    "network sign": "network sign village/peer-0/book2.toml --identity village/peer-0",
+    "network book": "network book village/peer-0/book.toml",
     "peer key": "peer key carol --out c",
     "peer data": "peer data table.csv --experiment own.toml --out records.npz",
     "peer backup": "peer backup village/peer-0/site.toml --out backup.zip",
@@ -139,6 +142,8 @@ def place(tmp_path_factory):
             "peer key alice --out a",
             "peer key bob --port 7401 --out b",
             "network init --peers 3 --graph ring --out village",
+            "network revise village/peer-0/book.toml --quorum 3 --from-run x --out "
+            "village/peer-0/book2.toml",
         ):
             assert call(words, patch) == 0, words
     return home

@@ -10,7 +10,8 @@ from itertools import permutations
 import pytest
 
 from bruit.errors import ConfigError
-from bruit.peers.wire.address_book import AddressBook, Entry, merge, public_entry, run_id
+from bruit.peers.wire.address_book import AddressBook, merge, public_entry, run_id
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import Identity
 
 NAMES = ['Zoé "Z" Ünal', "Ana", "Ben \\ co"]

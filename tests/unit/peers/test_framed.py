@@ -16,7 +16,7 @@ pytest.importorskip("coincurve", reason="the extra 'verify' is not installed")
 from bruit.errors import RemoteProtocolError
 from bruit.peers.engine import free_ports
 from bruit.peers.wire import framed as framed_lines
-from bruit.peers.wire.address_book import Entry
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.framed import (
     AT_DOOR_EACH,
     Doorstep,

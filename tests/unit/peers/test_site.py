@@ -23,7 +23,8 @@ from bruit.peers.site.running import (
     write_report,
 )
 from bruit.peers.site.site import participant, read_site
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import AddressBook
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import Identity
 from bruit.privacy.events import GaussianEvent
 from bruit.randomness import Replay, Secure

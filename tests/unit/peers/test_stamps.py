@@ -5,8 +5,9 @@ import pytest
 
 from bruit.algorithms.schedules.machine import Envelope
 from bruit.errors import BrokenStateError, RemoteProtocolError
-from bruit.peers.wire.address_book import AddressBook, Entry
+from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.codec import Conversation, Frame, encode
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.members import Members
 from bruit.peers.wire.seals import BookSeals

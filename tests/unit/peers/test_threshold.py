@@ -9,7 +9,7 @@ import pytest
 
 from bruit.peers.engine import free_ports
 from bruit.peers.site.site import participant, read_site
-from bruit.peers.wire.address_book import Entry
+from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.threshold import EACH, Threshold
 from tests.unit.peers.small_network import found_small
 
