@@ -142,8 +142,8 @@ def test_every_attack_on_real_peers_names_a_test_or_says_that_there_is_none() ->
     (attacks,) = re.findall(r"## Real peers, attack by attack\n(.*)\n## Counted", page, re.DOTALL)
     lines = re.findall(r"^\| (.*) \|$", attacks, re.MULTILINE)
     shown = [line.rsplit(" | ", 1)[1] for line in lines]
-    # a stranger, a neighbor, a relay, others at a relay, a new key, an organizer, a disk
-    assert shown.count("test") == 7
+    # a stranger, a neighbor, a relay, others at a relay, a new key, a book, an organizer, a disk
+    assert shown.count("test") == 8
     assert len(shown) > 25
     assert [last for last in shown if not last.startswith(("test", "`test_", "none"))] == []
     known = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))

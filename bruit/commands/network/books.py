@@ -146,15 +146,17 @@ def network_book(
 
     found = book_as_it_was(book)
     if found.revision is None:
-        lines = [f"version 1, {found.digest[:16]}: compare the fingerprints by another channel"]
+        lines = [f"version 1, {found.digest}: compare the fingerprints by another channel"]
         about: dict[str, object] = {"version": 1, "digest": found.digest, "stands": True}
     else:
         before = _before(found, book, previous)
         lines, about = _told(found, before, book)
+        lines.append(f"it goes back to version 1, {found.founding}")
     lines += [
         f"peer {one.peer}  {one.name:<20} {one.address:<24} {short_form(one.fingerprint)}"
         for one in found.entries
     ]
+    about["founding"] = found.founding
     about["fingerprints"] = {one.name: one.fingerprint for one in found.entries}
     if about["stands"] and previous is None:
         check_standing(found, book)  # all versions down to the first

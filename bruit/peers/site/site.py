@@ -101,6 +101,7 @@ class SiteFile(BaseModel):
     peer: int = Field(ge=0)
     identity: str = "."
     book: str = "book.toml"
+    founding: str = ""  # digest of the version 1 that was compared by another channel
     experiment: str = "experiment.toml"
     records: str = "records.npz"
     state: str = "state"
@@ -211,6 +212,12 @@ def own_book(site: Site) -> AddressBook:
     """The address book of this participant, if it stands, with itself in it as its site says."""
     memory = book_memory(site)
     book = standing_book(site.folder / site.file.book, memory.seen)
+    if book.revision is not None and book.founding not in {*memory.seen, site.file.founding}:
+        raise ConfigError(
+            f"{site.file.book} goes back to a version 1 under which this peer has never taken part; "
+            f"compare that one's fingerprints with their owners by another channel, then write "
+            f'founding = "{book.founding}" into site.toml'
+        )
     if site.file.peer >= len(book.entries):
         raise ConfigError(
             f"this site is peer {site.file.peer}, but the address book lists "

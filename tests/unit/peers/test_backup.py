@@ -40,6 +40,7 @@ def test_keys_and_ledger_come_back(ran, tmp_path):
         "book.toml",
         "experiment.toml",
         "ledger.db",
+        "books.json",
     }
     assert (
         Identity.load(tmp_path / "back").fingerprint() == Identity.load(ran[0].parent).fingerprint()

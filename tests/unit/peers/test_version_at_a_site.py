@@ -5,6 +5,7 @@ import json
 import logging
 import shutil
 import zipfile
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,8 @@ from bruit.peers.site.backup import back_up
 from bruit.peers.site.site import participant, read_site
 from bruit.peers.wire.address_book import AddressBook, public_entry
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.revisions.proposing import Changes, revise
+from bruit.peers.wire.revisions.quorum import signed_by
 from tests.unit.peers.small_network import found_small, live_together
 
 
@@ -65,6 +68,7 @@ def test_a_key_is_revoked_and_replaced_between_two_runs(village, caplog):
     give(home)
     with pytest.raises(ConfigError, match="not signed by peer-0, peer-1, peer-2: let them sign"):
         participant(read_site(sites[0]))
+    first = AddressBook.read(home / "book.toml").digest
     with pytest.raises(ConfigError, match="let them sign"):  # nor does a relay serve it
         RelaySettings(folder=home, books=[home / "book2.toml"]).read()
     thief = bruit("network", "sign", home / "book2.toml", "--identity", home)
@@ -86,6 +90,11 @@ def test_a_key_is_revoked_and_replaced_between_two_runs(village, caplog):
     shown = bruit("network", "book", home / "book2.toml", "--json")
     assert (shown.exit_code, json.loads(shown.output)["stands"]) == (0, True)
     give(home)
+    # nobody here has taken part under version 1: it may be anybody's
+    with pytest.raises(ConfigError, match=f'never taken part; .* write founding = "{first}"'):
+        participant(read_site(sites[0]))
+    for site in sites:
+        site.write_text(site.read_text() + f'founding = "{first}"\n')
     with caplog.at_level(logging.WARNING):
         _, reports = live_together(sites)
     assert all(report["complete"] for report in reports)
@@ -113,11 +122,34 @@ def test_the_run_from_which_it_is_valid_does_not_begin_under_the_old_one(village
     with pytest.raises(ConfigError, match=r"book2.toml is version 2 .* name it in site.toml"):
         participant(read_site(sites[0]))
     participant(read_site(sites[1])).host.journal.close()  # a run that lives is not changed
+    first = AddressBook.read(home / "book.toml").digest
+    sites[0].write_text(sites[0].read_text() + f'founding = "{first}"\n')
     named(sites[:1])
     text = (home / "peer-0" / "experiment.toml").read_text()
     (home / "peer-0" / "experiment.toml").write_text(text.replace("steps = 6", "steps = 7"))
     participant(read_site(sites[0]), rehearse=1).host.journal.close()
     assert "is valid from the experiment" in caplog.text
+
+
+def test_a_book_of_another_founding_is_not_taken_unasked(village):
+    """Keys of this peer in a version 1 that nobody compared, and a version 2 with its quorum."""
+    sites, home = village
+    participant(read_site(sites[0])).host.journal.close()  # it takes part under the true version 1
+    true = AddressBook.read(home / "book.toml")
+    others = [Identity.create(name) for name in ("peer-1", "peer-2")]
+    entries = [
+        true.entry(0),
+        *(replace(true.entry(k), certificate=one.certificate) for k, one in enumerate(others, 1)),
+    ]
+    false = AddressBook.of(entries)
+    next_one = revise(false, Changes(quorum=3, from_run="x"))
+    for one in others:
+        next_one = signed_by(next_one, false, one)
+    false.write(home / "peer-0" / "false.toml")
+    next_one.write(home / "peer-0" / "book2.toml")
+    named(sites[:1])
+    with pytest.raises(ConfigError, match="under which this peer has never taken part"):
+        participant(read_site(sites[0]))
 
 
 def test_no_two_proposals_are_signed_by_one_hand(village):

@@ -48,9 +48,8 @@ class BookMemory:
         return cls(folder, {key: KnownVersion(*one) for key, one in seen.items()}, signed)
 
     def has_seen(self, book: AddressBook) -> None:
-        """From now on no older version of this consortium is taken. Version 1 is not noted."""
-        if book.revision is None:
-            return
+        """From now on no older version of this consortium is taken, and later ones may go back to
+        it."""
         now = KnownVersion(book.version, book.digest)
         if self.seen.get(book.founding) != now:
             self.seen[book.founding] = now
