@@ -165,3 +165,50 @@ def test_what_holds_when_somebody_is_missing_is_said_of_a_folder_alone(tmp_path)
     opened = answer(sites[0], "--seen-by", "1,2")
     assert opened["epsilon"] > found["epsilon"]
     assert math.isfinite(opened["epsilon"])
+
+
+UNEQUAL = """\
+graph = "butterfly:4"
+steps = 2
+[task]
+kind = "mean"
+dim = 2
+[algorithm]
+name = "averaging"
+[privacy]
+sigmas = [1.5, 3.0, 3.0, 3.0]
+"""
+
+
+def test_noise_of_ones_own_counts_as_it_was_drawn(tmp_path):
+    """A site that adds more than was agreed on is charged for what stands in its journal."""
+    sites = found_small(tmp_path, UNEQUAL, peers=4)
+    sites[0].write_text(sites[0].read_text() + "[noise]\nsigma = 3.0\n")
+    live_together(sites)
+    reports = [word for site in sites for word in ("--report", report_of(site))]
+    mine = answer(sites[0], "--seen-by", 2, *reports)
+    noise = br.Gaussian(clip=1.0, sigma=3.0)
+    alike = br.rehearse(br.Averaging(), "butterfly:4", noise, 2, dim=2)
+    assert mine["loss"] < 1
+    assert mine["epsilon"] == pytest.approx(alike.epsilon(0, 2), rel=1e-6)
+
+
+MEETINGS = """\
+graph = "complete:2"
+steps = 1
+[task]
+kind = "mean"
+dim = 2
+[algorithm]
+name = "pair-averaging"
+[privacy]
+sigma = 1.5
+"""
+
+
+def test_meetings_of_others_are_known_to_nobody(tmp_path):
+    sites = found_small(tmp_path, MEETINGS, peers=2, timeout=5.0)
+    live_together(sites)
+    code, text = ask(sites[0], "--seen-by", 1, "--report", report_of(sites[1]))
+    assert (code, "by local DP" in text) == (0, True)
+    assert "nobody knows all the meetings of it" in " ".join(text.split())
