@@ -307,7 +307,7 @@ def _enter(site: Site, book: AddressBook, experiment: str, rehearsed: bool) -> N
     _keep_private(site)
     path, memory = site.folder / site.file.book, book_memory(site)
     begun = (site.state / "journal.db").exists()
-    for file, newer in () if begun else books_beside(path):
+    for file, newer in () if begun else books_beside(path, book.digest):
         said = newer.revision
         if said is None or (said.previous, said.from_run) != (book.digest, experiment):
             continue

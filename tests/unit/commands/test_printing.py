@@ -80,7 +80,7 @@ CALLS = {
     "attack lattice": "attack lattice mean.toml --seen-by 0 --trials 2",
     "network init": "network init --peers 3 --graph ring --out net",
     "network join": "network join a/public.toml b/public.toml --out new-book.toml",
-    "network revise": "network revise village/peer-0/book.toml --quorum 3 --from-run x --out new.toml",
+    "network revise": "network revise village/peer-0/book.toml --quorum 3 --from-run x --out later.toml",
     "network sign": "network sign village/peer-0/book2.toml --identity village/peer-0",
     "network book": "network book village/peer-0/book.toml",
     "peer key": "peer key carol --out c",

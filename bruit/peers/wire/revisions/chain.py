@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from bruit.errors import ConfigError
@@ -74,15 +75,22 @@ def previous_of(book: AddressBook, path: Path) -> AddressBook:
     return found
 
 
-def books_beside(path: Path) -> Iterator[tuple[Path, AddressBook]]:
-    """The books in the folder of a file, as they were when they were made; other files are passed
-    over."""
+def books_beside(path: Path, saying: str = "") -> Iterator[tuple[Path, AddressBook]]:
+    """The books in the folder of a file, as they were when they were made, in whose text that word
+    stands; other files are passed over."""
     for file in sorted(path.parent.glob("*.toml"))[:FILES]:
         try:
-            if file.stat().st_size <= LONGEST:
-                yield file, AddressBook.as_it_was(file.read_bytes().decode(), str(file))
+            text = file.read_bytes().decode() if file.stat().st_size <= LONGEST else ""
+            if text and saying in text:
+                yield file, _read_before(text)
         except (ConfigError, OSError, UnicodeDecodeError):
             continue
+
+
+@lru_cache(maxsize=8)
+def _read_before(text: str) -> AddressBook:
+    """Hosts of one process have the same books: each is checked once."""
+    return AddressBook.as_it_was(text, "a book of before")
 
 
 def book_as_it_was(path: Path) -> AddressBook:
