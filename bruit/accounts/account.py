@@ -11,6 +11,7 @@ and if that is not there nothing may be asked.
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import hmac
 import logging
@@ -71,18 +72,18 @@ class Account:
         """Write a price down, or refuse it."""
         with self._writing() as (writer, balance):
             balance.check(price, self.limit, self.path)
-            writer.add({"what": "charge", **price.describe()})
+            writer.add({"what": "charge", "by": user(), **price.describe()})
 
     def settle(self, price: Price) -> None:
         """What was reserved under a key has come to its end, and this is what it was."""
         with self._writing() as (writer, _):
-            writer.add({"what": "settled", **price.describe()})
+            writer.add({"what": "settled", "by": user(), **price.describe()})
 
     def set_limit(self, unit: Unit, limit: Budget | None) -> None:
         """From now on; a limit below what was paid already refuses everything."""
         about = {"epsilon": None, "delta": None} if limit is None else vars(limit)
         with self._writing() as (writer, _):
-            writer.add({"what": "limit", **unit._asdict(), **about})
+            writer.add({"what": "limit", "by": user(), **unit._asdict(), **about})
 
     def share_with(self, other: Path) -> None:
         """Records made from these are the same people's: they pay from this account, by a link."""
@@ -115,7 +116,7 @@ class Account:
                 yield writer, balance
             finally:
                 first = writer.found.lines[0]
-                remember(Registered(str(first["id"]), self.chain.place, writer.found.head), digest)
+                remember(Registered(str(first["id"]), self.chain.place, writer.head), digest)
 
     def _balance(self, found: ChainLines) -> Balance:
         try:
@@ -239,6 +240,14 @@ def beside(records: Path, limit: float | None = None, delta: float = 1e-6) -> Ac
     real = records.resolve() if records.is_symlink() else records
     budget = None if limit is None else Budget(limit, delta)
     return Account(Path(f"{real}{END}"), real, budget)
+
+
+def user() -> str:
+    """Who asks: the name of the account on this machine, or its number where it has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def unrecorded(_: object) -> None:

@@ -146,7 +146,7 @@ class Chain:
         try:
             handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
             try:
-                Writer(handle, draft, ChainLines([], [])).add(content)
+                Writer(handle, draft, ChainLines([], []), ChainHead(0, NOTHING)).add(content)
             finally:
                 os.close(handle)
             with contextlib.suppress(FileExistsError):  # another process was faster
@@ -168,8 +168,9 @@ class Chain:
         return found
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """The only writer for a while, among threads and processes; it has read what is there."""
+    def writing(self, left: ChainEnd | None = None) -> Iterator[Writer]:
+        """The only writer for a while, among threads and processes. It has read what is there, unless
+        the file is as long as its only writer `left` it."""
         place = self.place
         if self.path.is_symlink() and not place.exists():
             raise BrokenStateError(
@@ -183,9 +184,12 @@ class Chain:
             ) from None
         try:
             self._lock(handle)
+            if left is not None and os.fstat(handle).st_size == left.bytes:
+                yield Writer(handle, place, ChainLines([], []), left.head)
+                return
             with open(handle, "rb", closefd=False) as stream:
                 found = self._sound(examine(stream.read()))
-            writer = Writer(handle, place, found)
+            writer = Writer(handle, place, found, found.head)
             if found.torn:
                 writer.mend()
             yield writer
@@ -212,27 +216,38 @@ class Chain:
                 ) from None
 
 
+class ChainEnd(NamedTuple):
+    """Where a writer left a file."""
+
+    head: ChainHead
+    bytes: int
+
+
 @dataclass
 class Writer:
-    """Adds lines to a file that nobody else writes meanwhile."""
+    """Adds lines to a file that nobody else writes meanwhile; `found` was there before."""
 
     handle: int
     path: Path
     found: ChainLines
+    head: ChainHead
+
+    def end(self) -> ChainEnd:
+        """Where the file ends now."""
+        return ChainEnd(self.head, os.fstat(self.handle).st_size)
 
     def add(self, content: Mapping[str, Any], synced: bool = True) -> ChainHead:
         """One line more; it is on the disk when this returns."""
-        head = self.found.head
         line = {
-            "n": head.lines + 1,
-            "before": head.hash,
+            "n": self.head.lines + 1,
+            "before": self.head.hash,
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             **content,
         }
         data = json.dumps(plain(line), allow_nan=False).encode()
         self._write(data + b"\n", synced)
-        _add(self.found, data, json.loads(data))
-        return self.found.head
+        self.head = ChainHead(self.head.lines + 1, hashlib.sha256(data).hexdigest())
+        return self.head
 
     def mend(self) -> None:
         """After a crash in the middle of a line."""

@@ -1,5 +1,5 @@
-"""The command line: run, sweep, replay, epsilon, graph, list, show, init; budget, statement; peer key, run; network
-init, join, revise, sign, book, demo.
+"""The command line: run, sweep, replay, epsilon, graph, list, show, init; budget, statement; log
+verify; peer key, run; network init, join, revise, sign, book, demo.
 
 Exit codes: 0 done. 1 the answer is no: a replay disagrees, a peer met nobody or missed more than
 planned. 2 the request cannot mean anything. 3 what a peer remembers is damaged or an old copy. 130
@@ -24,6 +24,7 @@ from bruit.commands.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, C
 from bruit.commands.network.books import network_book, network_revise, network_sign
 from bruit.commands.network.keys import key_app
 from bruit.commands.network.relay import relay_app
+from bruit.commands.paper.log import log_app
 from bruit.commands.paper.statement import statement
 from bruit.commands.peers import network_app, peer_app
 from bruit.commands.plans.plan import plan
@@ -177,6 +178,7 @@ network_app.command("sign")(network_sign)
 network_app.command("book")(network_book)
 app.add_typer(network_app, name="network", cls=Commands, rich_help_panel=REAL)
 app.add_typer(peer_app, name="peer", cls=Commands, rich_help_panel=REAL)
+app.add_typer(log_app, name="log", cls=Commands, rich_help_panel=REAL)
 app.add_typer(relay_app, name="relay", cls=Commands, rich_help_panel=REAL)
 app.command(rich_help_panel=TABLES)(budget)
 app.command(rich_help_panel=TABLES)(auc)

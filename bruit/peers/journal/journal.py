@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -87,6 +87,8 @@ class Journal:
             0,
         )  # how many inputs the snapshot replaces, and how many there were in all
         self.volume = 0  # bytes of steps since the last snapshot
+        # told of ledger lines, from which number on, before they are committed
+        self.witness: Callable[[int, Sequence[Spend]], None] = lambda first, spends: None
 
     @classmethod
     def open(cls, path: str | Path, run_id: str, facts: Mapping[str, str]) -> Journal:
@@ -259,6 +261,8 @@ class Journal:
                 self._lines + len(step.spends),
             )
             seals = [*(seal(*line) for line in step.spends), seal(number, content, lines)]
+            if step.spends:
+                self.witness(self._lines + 1, step.spends)
             with journal_errors(self.path):
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._connection.execute(

@@ -27,7 +27,6 @@ def reservation(
 ) -> Reservation:
     """What this run reserves; refused if the account has a limit and this would exceed it. A run is
     known by the secret of its journal: going on from it costs nothing, a new one draws new noise."""
-    key = hashlib.blake2b(journal.secret(), digest_size=16, person=b"bruit account").hexdigest()
     level, adjacency = (
         ("user", "replace") if privacy is None else (privacy.level, privacy.adjacency)
     )
@@ -40,8 +39,13 @@ def reservation(
         epsilon=0.0,
         delta=delta,
         against=agreed.algorithm.against,
-        key=key,
+        key=run_key(journal),
     )
     found = Reservation(beside(records), run[:16], priced(price, events), budget is not None)
     found.check(len(journal.spent()))
     return found
+
+
+def run_key(journal: Journal) -> str:
+    """What accounts and audit logs know a run by: drawn with its journal, hence new with a new one."""
+    return hashlib.blake2b(journal.secret(), digest_size=16, person=b"bruit account").hexdigest()

@@ -380,6 +380,13 @@ def _settled(of: Participant) -> dict[str, Any]:
     return {"account": {"id": account.id(), "head": account.head().describe()}}
 
 
+def _audited(of: Participant) -> dict[str, Any]:
+    """How far the audit log has come, so that whoever has this report notices if its end is gone."""
+    if of.host.ended and not of.host.broken:
+        of.audit.ended(of.host.journal.lines, spent(of))
+    return {"head": of.audit.head().describe()}
+
+
 def _estimate(of: Participant) -> Array:
     """What this peer holds as its result."""
     machine = of.host.machine
@@ -417,6 +424,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         **host.machine.told(),
         **_if_opened(of),
         **_settled(of),
+        "audit": _audited(of),
         "complete": complete(host),
         "promised": promised(host),
         "took_part": took_part(host),

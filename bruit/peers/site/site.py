@@ -3,7 +3,7 @@
     site.toml        who I am in the address book, where my files are, patience, budget
     key.pem ...      my identity (secret)         book.toml        everyone's public identity and address
     experiment.toml  what was agreed on           records.npz      my records (secret)
-    state/           journal, status, report and model
+    state/           journal, audit log, status, report and model
 
 In the field the dice are cryptographic: what hides something is keyed anew by every start
 (`recalling`), the timetable of calls by the journal's secret, so that it stays. A seed is accepted
@@ -39,7 +39,9 @@ from bruit.peers.journal.journal import Journal
 from bruit.peers.relay.way import Ways
 from bruit.peers.settings import Settings, first_neighbors
 from bruit.peers.site.agreed_run import AgreedRun, agreed_id, agreed_run, words_of
-from bruit.peers.site.own_account import reservation
+from bruit.peers.site.audit_log import NAME as AUDIT_LOG
+from bruit.peers.site.audit_log import AuditLog
+from bruit.peers.site.own_account import reservation, run_key
 from bruit.peers.site.own_records import OwnTask, read_share
 from bruit.peers.wire.address_book import AddressBook, people_digest
 from bruit.peers.wire.checkup import Checkup
@@ -51,6 +53,7 @@ from bruit.peers.wire.revisions.quorum import standing
 from bruit.peers.wire.revisions.revision import DIGEST
 from bruit.peers.wire.seals import BookSeals
 from bruit.privacy.ledger import Budget, Ledger
+from bruit.privacy.profile import USUAL_DELTA
 from bruit.randomness import Dice, Replay, Secure
 from bruit.runs.ahead.planned_releases import PlannedReleases
 from bruit.runs.entrance import check_budget
@@ -187,6 +190,7 @@ class Participant:
     rehearsed: bool = False
     config: str = ""  # SHA-256 of the experiment that was agreed on
     paying: Reservation | None = None  # what this run costs the account of the records
+    audit: AuditLog
 
     def against_agreed(self) -> str:
         """How this site's own budget stands to the agreed one, in words."""
@@ -268,6 +272,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         checkup=_checkup(book, agreed),
     )
     return Participant(
+        audit=_audit(site, host, agreed, budget, not real),
         paying=_paying(site, host, agreed, privacy, budget) if real else None,
         config=hashlib.sha256(agreed.text.encode()).hexdigest(),
         host=host,
@@ -279,6 +284,33 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         agreed=agreed.budget,
         rehearsed=not real,
     )
+
+
+def _audit(
+    site: Site, host: Host, agreed: AgreedRun[OwnTask], budget: Budget | None, rehearsed: bool
+) -> AuditLog:
+    """Every release is in this log before it is committed."""
+    try:
+        about = {
+            "key": run_key(host.journal),
+            "run": host.run_id,
+            "peer": host.me,
+            "name": host.book.entry(host.me).name,
+            "algorithm": host.algorithm,
+            "against": agreed.algorithm.against,
+            "budget": None if budget is None else budget.epsilon,
+            "rehearsal": rehearsed,
+        }
+        delta = USUAL_DELTA if budget is None else budget.delta
+        found = AuditLog(
+            path=site.state / AUDIT_LOG, about=about, delta=delta, held=host.journal.lines
+        )
+        found.check()
+    except BaseException:
+        host.journal.close()
+        raise
+    host.journal.witness = found.before
+    return found
 
 
 def _paying(

@@ -331,5 +331,5 @@ def test_an_account_says_nothing_of_values(table: Path) -> None:
     for line in beside(table).path.read_text().splitlines():
         assert set(json.loads(line)) <= {
             *("n", "before", "when", "what", "id", "salt", "digest", "about", "level"),
-            *("adjacency", "epsilon", "delta", "against", "events", "key"),
+            *("adjacency", "epsilon", "delta", "against", "events", "key", "by"),
         }

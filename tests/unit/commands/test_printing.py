@@ -94,6 +94,7 @@ CALLS = {
     "ldp estimate": "ldp estimate reports.csv",
     "gopa verify": "gopa verify board.db",
     "budget": "budget table.csv",
+    "log verify": "log verify table.csv.account.jsonl",
     "statement": "statement mean.run --out papers",
     "key rotate": "key rotate village/peer-0/site.toml",
     "relay key": "relay key --host localhost --out relay",
@@ -144,6 +145,7 @@ def place(tmp_path_factory):
             "network init --peers 3 --graph ring --out village",
             "network revise village/peer-0/book.toml --quorum 3 --from-run x --out "
             "village/peer-0/book2.toml",
+            "budget table.csv --limit 99",
         ):
             assert call(words, patch) == 0, words
     return home
