@@ -19,7 +19,8 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,16 @@ from bruit.accounts.released import AUDIT, END, RELEASE, START, Released
 from bruit.errors import BrokenStateError
 from bruit.how_many import how_many
 from bruit.peers.journal.step import Spend
-from bruit.privacy.events import Event, from_json
+from bruit.privacy.events import from_json
 from bruit.privacy.toolbox.pld import compose_epsilon
 
 log = logging.getLogger("bruit.peers")
 NAME = "audit.jsonl"
+
+
+@lru_cache(maxsize=64)
+def _price(events: tuple[tuple[str, int], ...], delta: float) -> float:
+    return compose_epsilon([(from_json(text), count) for text, count in events], delta)
 
 
 @dataclass(kw_only=True)
@@ -45,7 +51,6 @@ class AuditLog:
     delta: float
     held: int
     left: ChainEnd | None = None  # where this start left the file
-    prices: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     @property
     def chain(self) -> Chain:
@@ -69,7 +74,7 @@ class AuditLog:
                 "first": first,
                 "last": first + len(spends) - 1,
                 "events": [[from_json(text).describe(), count] for text, count in events.items()],
-                "epsilon": self._price(tuple(spend.event for spend in spends)),
+                "epsilon": _price(tuple(events.items()), self.delta),
                 "delta": self.delta,
             }
         )
@@ -88,12 +93,6 @@ class AuditLog:
                 "delta": self.delta,
             }
         )
-
-    def _price(self, events: tuple[str, ...]) -> float:
-        if events not in self.prices:
-            counts: Counter[Event] = Counter(map(from_json, events))
-            self.prices[events] = compose_epsilon(counts.items(), self.delta)
-        return self.prices[events]
 
     def _add(self, line: Mapping[str, Any]) -> None:
         if self.left is None:
