@@ -30,7 +30,7 @@ def log_verify(
     file: Annotated[
         Path, typer.Argument(help="The audit.jsonl of a state folder, or an account of records.")
     ],
-    report: Annotated[
+    signed: Annotated[
         Path | None,
         typer.Option(help="A signed report.json that knows how far the file had come."),
     ] = None,
@@ -42,14 +42,14 @@ def log_verify(
     Exit code 1: something is missing, as far as anybody can tell; 3: a line does not follow from
     the one before.
 
-    Example: bruit log verify site/state/audit.jsonl --report report.json
+    Example: bruit log verify site/state/audit.jsonl --signed report.json
     """
     from bruit.accounts.verify import compare, verify
 
     found = verify(file)
-    if report is not None and found.kind:
-        compare(found, _head(report, found.kind))
-    Printer(json=as_json, quiet=quiet).answer(Reply(found.plain(), _words(found, report)))
+    if signed is not None and found.kind:
+        compare(found, _head(signed, found.kind))
+    Printer(json=as_json, quiet=quiet).answer(Reply(found.plain(), _words(found, signed)))
     raise typer.Exit(BrokenStateError.exit_code if found.damaged else 0 if found.good else 1)
 
 
@@ -88,5 +88,5 @@ def _words(found: ExaminedLog, report: Path | None) -> Iterator[Line]:
         yield Detail(f"  {how_many(found.charges, 'charge')}")
     if report is None:
         yield Detail(
-            "  an end that was cut off or edited shows only against a report: --report FILE"
+            "  an end that was cut off or edited shows only against a report: --signed FILE"
         )

@@ -124,10 +124,10 @@ def last_edited(lines):
 @pytest.mark.parametrize("how", [cut, last_edited])
 def test_a_changed_end_is_found_by_a_signed_report(lived, log, how, monkeypatch, capsys):
     report = lived[0][0] / "report.json"
-    assert call(f"log verify {log} --report {report}", monkeypatch) == 0
+    assert call(f"log verify {log} --signed {report}", monkeypatch) == 0
     spoil(log, how)
     assert call(f"log verify {log}", monkeypatch) == 0  # it cannot show that by itself
-    assert call(f"log verify {log} --report {report}", monkeypatch) == 1
+    assert call(f"log verify {log} --signed {report}", monkeypatch) == 1
     assert "its end was cut off or edited" in capsys.readouterr().out
 
 
@@ -135,7 +135,7 @@ def test_a_report_that_was_changed_vouches_for_nothing(lived, log, tmp_path, mon
     content = json.loads((lived[0][0] / "report.json").read_text())
     content["audit"]["head"]["lines"] = 1
     (tmp_path / "forged.json").write_text(json.dumps(content))
-    assert call(f"log verify {log} --report {tmp_path / 'forged.json'}", monkeypatch) == 2
+    assert call(f"log verify {log} --signed {tmp_path / 'forged.json'}", monkeypatch) == 2
     assert "cannot be believed" in capsys.readouterr().err
 
 
@@ -170,7 +170,7 @@ def test_an_account_is_verified_too(lived, monkeypatch, tmp_path, capsys):
     path = beside(site.parent / "records.npz").path
     assert verify(path).charges == 1
     report = site.parent / "state" / "report.json"
-    assert call(f"log verify {path} --report {report}", monkeypatch) == 0
+    assert call(f"log verify {path} --signed {report}", monkeypatch) == 0
     assert "account, 4 lines follow from each other" in capsys.readouterr().out
     key = {line["key"] for line in verify(path).found.lines if "key" in line}
     assert key == {
@@ -179,7 +179,7 @@ def test_an_account_is_verified_too(lived, monkeypatch, tmp_path, capsys):
         if "key" in line
     }
     spoil(path, cut)
-    assert call(f"log verify {path} --report {report}", monkeypatch) == 1
+    assert call(f"log verify {path} --signed {report}", monkeypatch) == 1
 
 
 def killed_before_commit(site):
