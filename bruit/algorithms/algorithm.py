@@ -194,10 +194,17 @@ class Algorithm(ABC, Generic[State]):
         return cast(State, cast(Any, state)._replace(**erased))
 
 
+CAME_LATER = {"came_later": True}
+"""Metadata of a key that an algorithm was given later. At its default it is not in the description:
+runs that know nothing of it keep their name, and with it their draws."""
+
+
 def _plain(record: Any) -> dict[str, Any]:
     plain = {}
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
+        if field.metadata.get("came_later") and value == field.default:
+            continue
         if isinstance(value, Schedule):
             value = {"name": type(value).__name__.lower(), **_plain(value)}
         plain[field.name] = value

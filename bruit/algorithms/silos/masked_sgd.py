@@ -19,12 +19,12 @@ arXiv:2102.06387.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.algorithm import CAME_LATER, Algorithm
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.algorithms.schedules.ballots.routes import Route
@@ -65,7 +65,7 @@ class MaskedSGD(Algorithm[State]):
     colluders: int = 1
     dropouts: int = 0
     spare: int = 4
-    route: Route = "complete"
+    route: Route = field(default="complete", metadata=CAME_LATER)
 
     def __post_init__(self) -> None:
         positive(self, "rate", "clip_votes")
