@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from bruit.arrays import Array, Ints
+from bruit.arrays import Array, Bools, Ints
 from papers.figures.sections import Cell
 from papers.reproduce.drawing import curves
 from papers.reproduce.figure import Check, Figure, Finding
@@ -25,7 +25,7 @@ class Averaging:
     spread: Array  # variance around the noisy mean, step by step
 
 
-def present_links(n: int, present: Array, rng: np.random.Generator) -> Ints:
+def present_links(n: int, present: Bools, rng: np.random.Generator) -> Ints:
     """The links of one step: Erdos-Renyi among whoever is there  # (links, 2)."""
     there = np.flatnonzero(present)
     count = rng.binomial(len(there) * (len(there) - 1) // 2, CHANCE * PEERS / n)
