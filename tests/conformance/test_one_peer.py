@@ -42,7 +42,9 @@ NOISES = (
 
 
 def test_every_family_that_has_a_size_is_tried():
-    assert set(ONE) == set(families()) - {"florentine", "karate", "women", "ego", "file"}
+    never_one = {"hamming", "rook", "paley", "kneser", "moore"}  # their least graphs are larger
+    not_by_size = {"florentine", "karate", "women", "ego", "file", "circles"}
+    assert set(ONE) == set(families()) - not_by_size - never_one
 
 
 def kind_of(graph):

@@ -48,7 +48,9 @@ class KilledHosts:
         return self.sites[peer].parent / "state"
 
     def open(self, peer):
-        host = self.hosts[peer] = participant(read_site(self.sites[peer])).host
+        one = participant(read_site(self.sites[peer]))
+        one.paying.begin()
+        host = self.hosts[peer] = one.host
         object.__setattr__(host.settings, "quorum", 0)
         host.clock.now = lambda: self.now
         nobody = Lines()

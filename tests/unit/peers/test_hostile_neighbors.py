@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import heapq
+import itertools
 import logging
 import time
 from collections import Counter
@@ -291,6 +292,8 @@ def test_one_status_that_cannot_be_written_is_told_and_the_next_one_is(lonely, m
         ),
     )
     monkeypatch.setattr(running, "EVERY", 0.001)
+    monkeypatch.setattr(running, "_signs", lambda of: (len(wrote), next(moved)))
+    moved = itertools.count()
 
     def show(of, notice):
         error = next(fails, None)

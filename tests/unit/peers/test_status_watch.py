@@ -24,6 +24,7 @@ def test_the_dearer_a_status_is_the_rarer_it_is_written(monkeypatch, cost, hoste
         raise asyncio.CancelledError
 
     monkeypatch.setattr(running, "_try_to_show", show)
+    monkeypatch.setattr(running, "_signs", lambda of: ())
     monkeypatch.setattr(running.time, "thread_time", lambda: clock[0])
     monkeypatch.setattr(running.asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):

@@ -301,6 +301,7 @@ SOME = {
     DiscreteGaussian: DiscreteGaussian(clip=0.5, sigma=2.0, level="record"),
     RandomizedResponse: RandomizedResponse(3, 0.25),
     RecordSums: RecordSums(clip=0.5, sigma=2.0, sample_rate=0.25, divisor=7.0, capacity=100),
+    br.GaussianPerPeer: br.GaussianPerPeer(clip=0.5, sigmas=(1.0, 0.1 + 0.2)),
     RecordNoise: RecordNoise(
         (0.5, 0.1 + 0.2), 3, noise_multiplier=2.0, law="laplace", measures="model"
     ),
@@ -309,7 +310,8 @@ SOME = {
 
 def concrete(kind):
     """The mechanisms of the package below a class; other tests derive wrong ones from them."""
-    here = {kind} if kind.__module__.startswith("bruit") and not inspect.isabstract(kind) else set()
+    own = kind.__module__.startswith("bruit") and not kind.__name__.startswith("_")
+    here = {kind} if own and not inspect.isabstract(kind) else set()
     return here.union(*map(concrete, kind.__subclasses__()))
 
 
