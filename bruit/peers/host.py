@@ -164,7 +164,9 @@ class Host:
         )
 
     def _pass_on(self) -> None:
-        """Everybody hears of all successions that this peer knows of."""
+        """Everybody hears of all successions that this peer knows of, and may call with the new
+        certificates."""
+        self._spawn(self.ears.renew())
         for line in self.lines.values():
             line.successions.set()
 

@@ -137,8 +137,9 @@ def test_on_a_graph_that_changes_more_often_than_any_peer_can_see_ahead():
     ("peers", "route"), [(4, "complete"), (9, "complete"), (9, "tree"), (6, "butterfly")]
 )
 def test_ballots_make_the_same_sums(peers, route):
-    """Up to eight peers everybody hears all words, then the leader sums, or a route does: the same integers, states,
-    ledger lines and messages as in bulk, and nobody was missed."""
+    """Up to eight peers everybody hears all words, then the leader sums, or a route does: the same
+    integers, states and ledger lines as in bulk, nobody was missed, and the same messages, but for
+    words that a butterfly says again."""
     case, noise = SumOfWords(Ballots(spare=2, route=route)), br.Gaussian(clip=2.0, sigma=0.5)
     bulk, real = (
         br.run(
@@ -156,7 +157,12 @@ def test_ballots_make_the_same_sums(peers, route):
     assert compare(bulk, real).lines == 5 * peers
     assert np.array_equal(bulk.state.sums, real.state.sums)
     assert bulk.state.sums.any()
-    assert (real.trace.messages, real.trace.bytes) == (bulk.trace.messages, bulk.trace.bytes)
+    said, expected = ((one.trace.messages, one.trace.bytes) for one in (real, bulk))
+    if route == "butterfly":  # a list that comes again has words said again, word for word
+        assert expected[0] <= said[0] < 1.5 * expected[0]
+        assert said[1] * expected[0] == expected[1] * said[0]
+    else:
+        assert said == expected
     assert real.trace.missed == 0
 
 

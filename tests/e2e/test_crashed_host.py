@@ -180,6 +180,7 @@ async def live(host, around, chance):
 def one_life(site, around, chance, place):
     """Until it ends or dies; the folder from which the next life begins, None when it ended."""
     one = participant(read_site(site))
+    one.paying.begin()
     one.host.settings = replace(one.host.settings, kept=KEPT)
     one.host.enough = KEPT
     try:

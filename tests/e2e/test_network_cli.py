@@ -271,7 +271,7 @@ def test_a_histogram_of_what_three_participants_hold(bruit, tmp_path):
             home / "records.npz",
         )
         said = bruit("peer", "data", "mine.csv", *options)
-        assert "wrote 1 records of 3 columns for a task of kind histogram" in said.out, said.err
+        assert "wrote 1 record of 3 columns for a task of kind histogram" in said.out, said.err
     assert (
         bruit(
             "peer", "run", *(f"net/peer-{peer}/site.toml" for peer in range(3)), "--rehearse", 1

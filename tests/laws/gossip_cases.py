@@ -164,6 +164,23 @@ GOSSIP = {
     ),
     "renoised": (
         run_case("re-noised gossip", br.Renoised(tau=0.3, flat=99), GRID, 5, exact=False),
+        SlowCase(
+            name="descent with masked consensus",
+            make=charged(br.MaskedConsensus(mixing=2, tau=0.4, omega=0.7), CHAIN, 3),
+            truth=reacting(
+                CHAIN,
+                2,
+                3,
+                (0.0, -0.5, 1.5),
+                lambda steps: steps // 2,
+                tau=0.4,
+                omega=0.7,
+                reveal=True,
+            ),
+            steps=(2, 4, 6),
+            observers=((0,), (0, 1)),
+            refused=(lambda: charged(br.MaskedConsensus(mixing=2), CHAIN, 3)(1.0, 2, (3,)),),
+        ),
     ),
     "consensus": (
         TheoremCase(

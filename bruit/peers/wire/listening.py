@@ -96,6 +96,7 @@ class Listener:
         default_factory=dict
     )  # until when nobody listens to it, and how long
     _threshold: Threshold | None = None
+    _serving: Serving | None = None
     _calls: int = 0  # under way
 
     def committed(self, senders: set[int]) -> None:
@@ -139,8 +140,13 @@ class Listener:
             elsewhere=self.elsewhere,
         )
         serving = await serve(door, handlers, self._turned_away, self._end_lines)
-        self._threshold = serving.threshold
+        self._threshold, self._serving = serving.threshold, serving
         return serving
+
+    async def renew(self) -> None:
+        """Somebody has a new certificate: new lines are laid with it."""
+        if self._serving is not None:
+            await self._serving.renew()
 
     def _end_lines(self) -> bool:
         for line in self._lines.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -18,23 +18,7 @@ from bruit.peers.wire.line import options
 from bruit.peers.wire.members import Members
 from bruit.peers.wire.threshold import PATIENCE, Threshold
 
-
-@dataclass(frozen=True)
-class Serving:
-    """A server and the threshold before it."""
-
-    server: grpc.aio.Server
-    threshold: Threshold
-    end_lines: Callable[[], bool]  # whether all of them have ended
-
-    async def stop(self, grace: float | None) -> None:
-        """End the lines by our own word: gRPC would cancel them, and log that as an error of
-        ours."""
-        deadline = time.monotonic() + (grace or 0.0)
-        while not self.end_lines() and time.monotonic() < deadline:
-            await asyncio.sleep(0.005)
-        await self.server.stop(grace)
-        await self.threshold.close()
+KEPT = 4  # servers with certificates of before, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +34,47 @@ class ServerDoor:
     elsewhere: Callable[[Threshold], None] | None = None
 
 
+@dataclass
+class Serving:
+    """A threshold and what is behind it: one server, and one more for each time that certificates
+    changed. Old ones serve the lines they have.
+
+    gRPC can also ask for certificates at each handshake (`dynamic_ssl_server_credentials`). Its
+    asyncio part crashes then now and again, in Python's own memory.
+    """
+
+    door: ServerDoor
+    handlers: Mapping[str, Any]
+    threshold: Threshold
+    end_lines: Callable[[], bool]  # whether all of them have ended
+    servers: list[grpc.aio.Server] = field(default_factory=list)
+
+    async def renew(self) -> None:
+        """From now on new lines are laid with the certificates of this moment."""
+        server, number = _server(self.door, self.handlers), len(self.servers)
+        self.servers.append(server)
+        credentials = grpc.ssl_server_credentials(
+            [(self.door.identity.key, self.door.identity.certificate.encode())],
+            self.door.members.roots(self.door.callers),
+            require_client_auth=True,
+        )
+        server.add_secure_port(f"unix:{self.threshold.place(number)}", credentials)
+        await server.start()
+        self.threshold.lead_to(number)
+        if number >= KEPT:  # whose lines are laid again, with newer certificates
+            await self.servers[number - KEPT].stop(None)
+
+    async def stop(self, grace: float | None) -> None:
+        """End the lines by our own word: gRPC would cancel them, and log that as an error of
+        ours."""
+        deadline = time.monotonic() + (grace or 0.0)
+        while not self.end_lines() and time.monotonic() < deadline:
+            await asyncio.sleep(0.005)
+        for server in self.servers:
+            await server.stop(grace)
+        await self.threshold.close()
+
+
 async def serve(
     door: ServerDoor,
     handlers: Mapping[str, Any],
@@ -58,22 +83,8 @@ async def serve(
 ) -> Serving:
     """Begin to listen; RuntimeError when the port cannot be had."""
     threshold = Threshold(len(door.callers), turned_away)
-    server = grpc.aio.server(
-        options=[
-            *options(door.limits),
-            ("grpc.max_concurrent_streams", 4),
-            ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE)),
-        ]
-    )
-    server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler(SERVICE, dict(handlers)),)
-    )
-    credentials = grpc.dynamic_ssl_server_credentials(
-        _who_may_call(door), lambda: _who_may_call(door), require_client_authentication=True
-    )
-    server.add_secure_port(f"unix:{threshold.private}", credentials)
-    await server.start()
-    serving = Serving(server, threshold, end_lines)
+    serving = Serving(door, handlers, threshold, end_lines)
+    await serving.renew()
     try:
         if door.elsewhere is not None:
             door.elsewhere(threshold)
@@ -85,10 +96,18 @@ async def serve(
     return serving
 
 
-def _who_may_call(door: ServerDoor) -> Any:
-    """What TLS takes at this moment: asked at every handshake."""
-    own = (door.identity.key, door.identity.certificate.encode())
-    return grpc.ssl_server_certificate_configuration([own], door.members.roots(door.callers))
+def _server(door: ServerDoor, handlers: Mapping[str, Any]) -> grpc.aio.Server:
+    server = grpc.aio.server(
+        options=[
+            *options(door.limits),
+            ("grpc.max_concurrent_streams", 4),
+            ("grpc.server_handshake_timeout_ms", int(1000 * PATIENCE)),
+        ]
+    )
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(SERVICE, dict(handlers)),)
+    )
+    return server
 
 
 def caller_of(members: Members, context: Any) -> Entry:

@@ -55,11 +55,20 @@ class Threshold:
         self._from: Counter[str] = Counter()  # unknown ones, by address
         self._count = 0
         self._servers: list[asyncio.Server] = []
+        self._behind = 0  # how many servers gRPC has had here
 
     @property
     def private(self) -> str:
-        """Where gRPC listens."""
-        return str(Path(self._folder.name) / "s")
+        """Where the gRPC server of new connections listens."""
+        return self.place(self._behind)
+
+    def place(self, number: int) -> str:
+        """Where the gRPC server of that number listens."""
+        return str(Path(self._folder.name) / f"s{number}")
+
+    def lead_to(self, number: int) -> None:
+        """From now on new connections go to that server; others stay where they are."""
+        self._behind = number
 
     @property
     def unknown(self) -> int:

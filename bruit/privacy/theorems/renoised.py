@@ -18,6 +18,7 @@ from bruit.arrays import Array, Ints
 from bruit.domains import counts
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
+from bruit.graphs.sequence import ListedGraphs
 from bruit.privacy.guarantee import Hypothesis
 from bruit.privacy.theorem import STANDING, Facts, Theorem, one_release
 
@@ -193,7 +194,9 @@ class MaskedDescent(Theorem):
                 MaskedRound(self.mixing, self.tau, self.omega, first=k * self.mixing)
                 for k in range(rounds)
             ]
-            return masked_losses(facts.agreed, each, observers)
+            used = tuple(facts.at(t) for t in range(facts.steps))
+            listed = ListedGraphs(graphs=used, n=facts.n, name="of this run")
+            return masked_losses(listed, each, observers)
 
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         graph = facts.fixed_graph()

@@ -29,6 +29,7 @@ FIXED = {  # how often a peer releases in 12 steps, if that is known before the 
     "federated-admm": 6,
     "gossip-sgd": 12,
     "gosta": 1,
+    "masked-consensus": 12,
     "gosta-rounds": 1,
     "model-propagation": 1,
     "pair-averaging": 1,
@@ -42,6 +43,7 @@ LIMITED = {"masked-sgd": STEPS + 4}  # what fails is charged too, up to so many;
 RANDOM = {  # otherwise, what makes it random
     "boosting": "the peers' clocks",
     "gossip-admm": "the peers' clocks",
+    "graph-learning": "the peers' clocks",
     "personalized": "the peers' clocks",
     "walk-admm": "the random walk",
     "walk-sgd": "the random walk",
