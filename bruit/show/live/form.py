@@ -10,7 +10,7 @@ import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from bruit.errors import ConfigError
 from bruit.files import plain
@@ -77,7 +77,8 @@ def _of_mechanisms(shown: set[str], words: dict[str, str]) -> list[dict[str, Any
         types = get_type_hints(kind)
         for field in dataclasses.fields(cast(Any, kind)):
             if field.name in (*kind.keys, *kind.sizes) and field.name not in shown:
-                choices = list(get_args(types[field.name])) or None
+                said = types[field.name]  # `Literal` names its values, other types their parts
+                choices = list(get_args(said)) if get_origin(said) is Literal else None
                 about = {"choices": choices, "help": words.get(f"privacy.{field.name}", "")}
                 about |= {"default": None} if field.name in FROM_TASK else {}
                 found.setdefault(field.name, _parameter(field) | about)
