@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bruit.arrays import Array, Ints
-from bruit.domains import counts
+from bruit.domains import counts, nonnegative
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
 from bruit.graphs.sequence import ListedGraphs
@@ -135,6 +135,7 @@ class MaskedDescent(Theorem):
 
     def __post_init__(self) -> None:
         counts(self, "mixing", error=PrivacyError)
+        nonnegative(self, "tau", "omega", error=PrivacyError)
 
     def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
         facts.noise_multiplier()

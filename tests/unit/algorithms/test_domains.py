@@ -46,6 +46,7 @@ ZERO = {  # where 0 means something: nothing of it, or the peer of that number
     "first",
     "activations",
     "tau",
+    "omega",  # no mask: allowed, and without a theorem
     "dropouts",
     "spare",
     "colluders",

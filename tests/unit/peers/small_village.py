@@ -66,7 +66,7 @@ class Village:
 
     @property
     def paid(self):
-        return [len(copy.seat.record.lines()) for copy in self.copies]
+        return [len(copy.seat.record.balance().charged) for copy in self.copies]
 
     def send(self, post, peer=2):
         """Through the service: the answer, or the error that hangs up."""
