@@ -19,6 +19,7 @@ from bruit.algorithms.gossip.averaging import Averaging
 from bruit.algorithms.gossip.chebyshev import Chebyshev
 from bruit.algorithms.gossip.gopa import Gopa
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.masked_consensus import MaskedConsensus
 from bruit.algorithms.gossip.pair_averaging import PairAveraging
 from bruit.algorithms.gossip.renoised import Renoised
 from bruit.algorithms.personal.model_propagation import ModelPropagation
@@ -59,6 +60,7 @@ PROTOCOLS = {
         (GossipSGD(), "ring:5", 2, None, 4),
         (GossipSGD(), "complete:4", 2, 0, 4),
     ],
+    "masked-consensus": [(MaskedConsensus(mixing=2, omega=1.0), "ring:6", 3, 0, 4)],
     "pair-averaging": [
         (PairAveraging(), "ring:6", 3, 0, 12),
         (PairAveraging(), "complete:5", 1, (0, 2), 4),
@@ -111,6 +113,7 @@ LOCAL_ONLY = {
     "dual-averaging",
     "dual-averaging-rounds",
     "gossip-admm",
+    "graph-learning",
     "gosta",
     "gosta-rounds",
     "u1-gossip",
