@@ -11,8 +11,9 @@ import numpy as np
 
 from benchmarks.timing import Answer, Goal, interleaved, main
 from bruit.statistics.holders.base_transfer import Chooser, offer, random_bits
+from bruit.statistics.holders.comparisons import STATISTICS
 from bruit.statistics.holders.machine import converse
-from bruit.statistics.holders.noisy_bit import COMPARISONS, NoisyBit, ordered
+from bruit.statistics.holders.noisy_bit import NoisyBit
 from bruit.statistics.holders.pair_machines import (
     BATCH,
     Evaluator,
@@ -35,16 +36,23 @@ def setup_s() -> float:
 def whole(job: PairJob) -> None:
     """The whole conversation about random numbers."""
     rng = np.random.default_rng(1)
-    x, y = (ordered(rng.normal(size=(job.pairs, job.bit.comparison.columns))) for _ in range(2))
+    x, y = (job.bit.numbers(rng.random((job.pairs, job.bit.comparison.columns))) for _ in range(2))
     garbler, evaluator = Garbler(job, x), Evaluator(job, y)
     converse(garbler, evaluator)
     if not np.array_equal(garbler.bits, evaluator.bits):
         raise RuntimeError("the two parties do not agree")
 
 
+def bit_of(statistic: str) -> NoisyBit:
+    """Of numbers from 0 to 1, where a range is declared."""
+    if STATISTICS[statistic].ranged:
+        return NoisyBit(statistic, 1.0, within=(0.0, 1.0))
+    return NoisyBit(statistic, 1.0)
+
+
 def per_pair_ms(statistic: str, pairs: int, batch: int, repeats: int) -> tuple[float, float]:
     """CPU milliseconds of one pair after setup, garbled and in the clear."""
-    bit = NoisyBit(statistic, 1.0)
+    bit = bit_of(statistic)
     job, none = PairJob(bit, pairs, os.urandom(32), batch), PairJob(bit, 1, os.urandom(32), 1)
     zeros = np.zeros((pairs, bit.comparison.columns), dtype=np.uint32)
     cases = {
@@ -63,8 +71,8 @@ def measure(quick: bool = False) -> Answer:
     setup = float(np.median([setup_s() for _ in range(3)]))
     answer.add("128 base transfers, both sides", setup, "s")
     slowest = 0.0
-    for statistic in COMPARISONS:
-        bit = NoisyBit(statistic, 1.0)
+    for statistic in STATISTICS:
+        bit = bit_of(statistic)
         garbled, clear = per_pair_ms(statistic, pairs, BATCH, repeats)
         slowest = max(slowest, garbled)
         answer.add(f"{statistic}: {bit.circuit.ands} AND gates, a pair, both sides", garbled, "ms")

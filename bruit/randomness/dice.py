@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from bruit.arrays import Array, Ints, Words
 from bruit.errors import ConfigError, LocalProtocolError, PrivacyError
+from bruit.randomness.shared_machine import refuse_if_shared
 
 LANE_BITS, RUN_BITS, STEP_BITS, USE_BITS, BLOCK_BITS, PAIR_BITS = 48, 16, 32, 8, 24, 24
 BULK = 2**15  # numbers from which loading the compiled path pays for itself
@@ -207,6 +208,7 @@ class Secure(Dice):
 
     def __init__(self, key: bytes | None = None) -> None:
         super().__init__()
+        refuse_if_shared()
         if key is not None and len(key) != 16:
             raise ConfigError(f"secure dice need a key of 16 bytes, found {len(key)}")
         self.__key: bytes | None = os.urandom(16) if key is None else key

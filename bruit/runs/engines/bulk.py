@@ -16,7 +16,7 @@ from typing import Any, Literal
 from bruit.algorithms.doorway import believed
 from bruit.algorithms.schedules.stage import Stage
 from bruit.errors import AlgorithmError, ConfigError
-from bruit.runs.engines.engine import Engine, Job, Metrics, Outcome, Stop
+from bruit.runs.engines.engine import Engine, Job, Onlooker, Outcome, Stop
 from bruit.runs.engines.fused import Fused
 from bruit.runs.engines.given import check_given
 from bruit.trace import Faults, Meetings, Trace
@@ -80,7 +80,7 @@ class _BulkRun:
                 "copies start anew and are not scored; run them without states, with "
                 "evaluate_every = 0"
             )
-        self.job, self.metrics = job, Metrics()
+        self.job, self.onlooker = job, Onlooker(job=job)
         faults = job.given.faults if job.given is not None else Faults.none()
         self.stage = Stage(
             algorithm=job.algorithm,
@@ -105,17 +105,7 @@ class _BulkRun:
 
     def look(self, done: int, total: int, state: Any) -> None:
         """Score and report, as often as asked."""
-        job, scores = self.job, {}
-        due = job.evaluate_every > 0 and (done % job.evaluate_every == 0 or done == total)
-        if job.evaluate is not None and due:
-            scores = job.evaluate(believed(job.algorithm, state))
-            self.metrics.add(done, scores)
-        if job.progress is not None:
-            try:
-                job.progress(done, total, scores)
-            except Stop:
-                if done < total:
-                    raise
+        self.onlooker.look(done, total, lambda: believed(self.job.algorithm, state))
 
     def so_far(self) -> str:
         """How much is done: rounds, hops, meetings or wakes."""
@@ -128,7 +118,7 @@ class _BulkRun:
         return Outcome(
             state=state,
             trace=stage.trace,
-            metrics=self.metrics,
+            metrics=self.onlooker.metrics,
             public=stage.public,
             unwatched=unwatched,
             stopped=stopped,
@@ -140,7 +130,5 @@ class _BulkRun:
         job, (state, done, total) = self.job, self.stage.reached
         self.stage.trace.meetings = self.stage.done()
         self.stage.trace.received.sort(key=lambda message: message.clock)
-        scored = job.evaluate_every > 0 and self.metrics.steps[-1:] != [done]
-        if job.evaluate is not None and scored:
-            self.metrics.add(done, job.evaluate(believed(job.algorithm, state)))
+        self.onlooker.stopped(done, lambda: believed(job.algorithm, state))
         return self.outcome(state, (done, total))

@@ -113,6 +113,35 @@ class Metrics:
 
 
 @dataclass(kw_only=True)
+class Onlooker:
+    """Who looks at a job between two steps: scores what peers believe, as often as asked, and
+    reports."""
+
+    job: Job
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def look(self, done: int, total: int, believed: Callable[[], Array]) -> None:
+        """So much is done, of so much; may raise `Stop` before all is."""
+        job, scores = self.job, {}
+        due = job.evaluate_every > 0 and (done % job.evaluate_every == 0 or done == total)
+        if job.evaluate is not None and due:
+            scores = job.evaluate(believed())
+            self.metrics.add(done, scores)
+        if job.progress is not None:
+            try:
+                job.progress(done, total, scores)
+            except Stop:
+                if done < total:
+                    raise
+
+    def stopped(self, done: int, believed: Callable[[], Array]) -> None:
+        """Score what there is where somebody stopped the run, if it was to be scored at all."""
+        scored = self.job.evaluate_every > 0 and self.metrics.steps[-1:] != [done]
+        if self.job.evaluate is not None and scored:
+            self.metrics.add(done, self.job.evaluate(believed()))
+
+
+@dataclass(kw_only=True)
 class Outcome:
     """What came of a job: final states, the trace, the metrics, and the public facts the algorithm
     prepared.

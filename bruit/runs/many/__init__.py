@@ -1,1 +1,1 @@
-"""Many runs: seeds at a time, sweeps over settings, and processes that share such work."""
+"""Many runs: seeds at a time, and sweeps over settings."""

@@ -23,11 +23,12 @@ from rich.table import Table
 
 from bruit.errors import BruitError, ConfigError
 from bruit.files import plain, write_whole
+from bruit.on import Workplace, chosen, place_for
+from bruit.on.place import GONE, each
 from bruit.privacy.guarantee import level_words
 from bruit.runs.build import build, check_protocol
 from bruit.runs.file import from_dict, identity, read
 from bruit.runs.many.repeat import check_workers
-from bruit.runs.many.workers import GONE, each
 from bruit.runs.model import NO_NOISE
 from bruit.runs.settings import change, read_value, with_key
 from bruit.tasks.joining import Joining
@@ -112,16 +113,17 @@ def sweep(
     progress: Progress | None = None,
     jobs: int = 1,
     settings: Sequence[str] = (),
+    on: Workplace | str | None = None,
 ) -> list[Row]:
     """All runs, in order; every row names its setting, seed, final metrics and epsilons. `jobs` run
-    at the same time.
+    at the same time, or they are done `on` another place.
 
     A run that fails has the reason in its row, under "error"; if all of them fail, the first reason
     is raised. More than one job takes processes, each of which imports bruit once: a script that
     sweeps so needs the usual `if __name__ == "__main__":`. `settings` hold for all runs, as `bruit
     run --set` takes them.
     """
-    return work(planned(experiment, vary, seeds, delta, settings), Kept(), progress, jobs)
+    return work(planned(experiment, vary, seeds, delta, settings), Kept(), progress, jobs, on)
 
 
 @dataclass
@@ -213,12 +215,16 @@ def _number(value: Any) -> Any:
 
 
 def work(
-    plan: list[SweepRun], kept: Kept, progress: Progress | None = None, jobs: int = 1
+    plan: list[SweepRun],
+    kept: Kept,
+    progress: Progress | None = None,
+    jobs: int = 1,
+    on: Workplace | str | None = None,
 ) -> list[Row]:
     """Do what is missing; every row is kept as soon as it is done. Returns all rows, in order."""
     missing = list({one.key: one for one in plan if one.key not in kept.rows}.values())
-    with each(_row, missing, check_workers(jobs), _gone) as done:
-        for one, row in done:
+    with chosen(place_for(check_workers(jobs), on) if len(missing) > 1 else None):
+        for one, row in each(_row, missing, _gone):
             kept.add(one, row)
             if progress is not None:
                 progress(kept.count(plan), len(plan))
