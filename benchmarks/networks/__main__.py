@@ -1,4 +1,4 @@
-"""`python -m benchmarks.networks accuracy|choosing|clipping|decor|peers [--quick] [--json]`.
+"""`python -m benchmarks.networks accuracy|choosing|clipping|correlated|decor|houses|peers [--quick] [--json]`.
 
 Exit code 1: a goal was missed.
 """

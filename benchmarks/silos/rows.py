@@ -12,7 +12,8 @@ from bruit.arrays import Array, Ints
 from bruit.tasks.data.agreed_columns import read_agreed
 from bruit.tasks.data.agreed_rows import fitting, ready
 from bruit.tasks.data.catalog import folders
-from bruit.tasks.data.columns import Columns, read_csv
+from bruit.tasks.data.columns import Columns
+from bruit.tasks.data.formats.csv_file import read_csv
 from bruit.tasks.data.sources import texts
 from bruit.tasks.data.table import number_owners
 

@@ -13,6 +13,7 @@ from bruit.graphs import symmetric_families as alike
 from bruit.graphs.graph import Graph
 from bruit.graphs.mixing import from_edge_list, from_ego
 from bruit.graphs.sequence import GraphSequence, after_circles, butterfly
+from bruit.graphs.written_out import of_links, of_meetings, read_links, read_meetings
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,10 @@ def _numbers(part: str) -> range:
     wanted = "circles of peers, 0-3/4+5+6"
     begin = whole_number("size", first, wanted)
     return range(begin, (whole_number("size", last, wanted) if last else begin) + 1)
+
+
+def _peers(options: Options) -> int | None:
+    return options.count("peers") if "peers" in options.values else None
 
 
 def _two(options: Options) -> tuple[int, int]:
@@ -289,6 +294,18 @@ FAMILIES: dict[str, Family] = {
         "circles average among themselves first, links= between them then",
         _circles,
         (*WEIGHTS, "links"),
+    ),
+    "links": Family(
+        "links:0-1=0.25/1-2=0.5/0-2=0.125",
+        "links with a mixing weight each",
+        lambda o: of_links(read_links(o.size), _peers(o)),
+        ("peers",),
+    ),
+    "meetings": Family(
+        "meetings:0-1+2-3/0-2+1-3",
+        "rounds of meetings, pair by pair: what an odometer allowed",
+        lambda o: of_meetings(read_meetings(o.size), _peers(o)),
+        ("peers",),
     ),
     "florentine": Family(
         "florentine",

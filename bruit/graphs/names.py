@@ -61,6 +61,8 @@ def graph(text: str | Graph | GraphSequence, run_seed: int = 0) -> Graph | Graph
         if unknown:
             raise ConfigError(f"unknown key {unknown[0]!r}; {name} knows {', '.join(family.keys)}")
         return _build(family, Options(size, values, _seed(values, run_seed)))
+    except MemoryError as error:
+        raise ConfigError(f"graph {text!r} does not fit into memory: {error}") from None
     except ConfigError as error:
         raise ConfigError(
             f"graph {text!r}: {error}; expected something like {family.example!r}"

@@ -6,6 +6,7 @@ from bruit.mechanisms.gaussian import Gaussian
 from bruit.mechanisms.gaussian_per_peer import GaussianPerPeer
 from bruit.mechanisms.laplace import Laplace
 from bruit.mechanisms.mechanism import Mechanism, mechanism_from
+from bruit.mechanisms.noise_by_size import NoiseBySize
 from bruit.mechanisms.randomized_response import RandomizedResponse
 from bruit.mechanisms.record_noise import RecordNoise
 from bruit.mechanisms.record_sums import RecordSums
@@ -16,6 +17,7 @@ __all__ = [
     "GaussianPerPeer",
     "Laplace",
     "Mechanism",
+    "NoiseBySize",
     "RandomizedResponse",
     "RecordNoise",
     "RecordSums",

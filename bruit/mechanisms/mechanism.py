@@ -171,6 +171,15 @@ class Mechanism(ABC):
         """Chance that a release is uniform whatever the data (randomized response); 0 for additive
         noise."""
 
+    def measured_for(self, answer: str) -> "Mechanism | None":
+        """The noise on a release of that answer, where nothing is clipped; None: it was measured
+        for other answers, and says nothing of this one."""
+        return None
+
+    def on_blank(self, peers: int, dim: int) -> "Mechanism":
+        """The same for a rehearsal of so many peers on blank values of `dim` numbers."""
+        return self
+
     def compared(self, task: Task) -> tuple[Hypothesis, ...]:
         """Compare the noise with the task it is to hide: what was checked, what is assumed;
         PrivacyError if it fails.

@@ -30,6 +30,7 @@ from bruit.mechanisms.discrete_laplace import FARTHEST, Draws, discrete_laplace
 from bruit.mechanisms.mechanism import (
     LATTICE,
     Additive,
+    Mechanism,
     check_lattice,
     check_parameters,
     lattice_spacing,
@@ -42,6 +43,7 @@ from bruit.tasks.task import Task
 
 LAWS = ("laplace", "gaussian", "euclidean")
 ANSWERS = ("gradient", "model", "loss")
+SHORT = "one record can move"  # begins the refusal of noise that is too little for these records
 UNCLIPPED = 1e150  # the square is still a float
 
 
@@ -158,12 +160,13 @@ class RecordNoise(Additive):
         if len(short):
             mine, true = self.sensitivities[short[0]], derived.values[short[0]]
             raise PrivacyError(
-                f"one record can move the {self.measures} of peer {short[0]} by {true:.6g} "
+                f"{SHORT} the {self.measures} of peer {short[0]} by {true:.6g} "
                 f"(L{self.order}), and the noise was measured for {mine:.6g}: for other records, "
                 f"bounds "
                 f"or regularizers; {remedy}"
             )
-        least, most = min(derived.values), max(derived.values)
+        known = [value for value in derived.values if value]  # a real peer knows its own
+        least, most = min(known), max(known)
         much = f"{most:.4g}" if least == most else f"{least:.4g} to {most:.4g}, peer by peer"
         moved = f"one record moves the {self.measures} of a peer by at most {much} (L{self.order}), derived by the task"
         return (
@@ -171,6 +174,12 @@ class RecordNoise(Additive):
             *(Hypothesis(text, checked=True) for text in derived.checked),
             *(Hypothesis(text, checked=False) for text in derived.assumed),
         )
+
+    def measured_for(self, answer: str) -> Mechanism | None:
+        return self if answer == self.measures else None
+
+    def scaled(self, factor: float) -> "RecordNoise":
+        return replace(self, noise_multiplier=factor * self.noise_multiplier)
 
     def event(self) -> Event:
         if self.noise_multiplier == 0:

@@ -17,9 +17,8 @@ from bruit.algorithms.door import OnGrid
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
 from bruit.errors import PrivacyError
 from bruit.graphs.sequence import Butterfly, butterfly
-from bruit.planning.noise import least_multiplier
+from bruit.planning.noise import least_multiplier, least_noise
 from bruit.planning.option import Option, Traits, descent_error, descent_rate, refuse_idle
-from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 from bruit.privacy.theorems.consensus import digit_losses
 

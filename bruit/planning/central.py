@@ -10,8 +10,8 @@ import math
 
 from bruit.algorithms.door import OnGrid
 from bruit.algorithms.gossip.exchange import sum_grid
+from bruit.planning.noise import least_noise
 from bruit.planning.option import Option, Traits, descent_error, refuse_idle
-from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 
 TRAITS = Traits(also=("curator",), own_graph=True, middleman=True)

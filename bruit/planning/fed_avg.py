@@ -11,8 +11,8 @@ import math
 from bruit.algorithms.door import OnGrid
 from bruit.algorithms.gossip.exchange import sum_grid
 from bruit.errors import PrivacyError
+from bruit.planning.noise import least_noise
 from bruit.planning.option import Option, Traits, descent_error, descent_rate, refuse_idle
-from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 
 TRAITS = Traits(own_graph=True, middleman=True)

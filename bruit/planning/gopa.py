@@ -17,8 +17,8 @@ from bruit.algorithms.door import OnGrid
 from bruit.algorithms.gossip.exchange import sum_grid
 from bruit.errors import PrivacyError
 from bruit.how_many import how_many
+from bruit.planning.noise import Planned, least_noise
 from bruit.planning.option import Option, Traits, refuse_idle, rounded_up
-from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.privacy.ahead.gopa_k_out import FEWEST, Crowd, least_k, spread
 from bruit.privacy.guarantee import Status

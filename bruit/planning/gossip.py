@@ -24,9 +24,8 @@ from bruit.algorithms.gossip.gossip_sgd import GossipSGD
 from bruit.algorithms.gossip.muffliato import muffliato
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
-from bruit.planning.noise import least_multiplier
+from bruit.planning.noise import Planned, least_multiplier, least_noise
 from bruit.planning.option import Option, Traits, descent_error, descent_rate, refuse_idle
-from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
 from bruit.privacy.theorems.consensus import is_uniform
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
+from bruit.planning.noise import least_noise
 from bruit.planning.option import Option, Traits, descent_error, descent_rate, refuse_idle
-from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 
 TRAITS = Traits(also=("local",), own_graph=True)

@@ -12,7 +12,10 @@ import math
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
+
+import numpy as np
 
 from bruit.errors import BruitError, ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
@@ -81,8 +84,11 @@ def claim(asked: Question, option: Option) -> str:
         return f"aims at {aim} {against}: a heuristic, no guarantee for anybody; account for it with `bruit epsilon`"
     if asked.protect == "mean":
         return f"{real}{aim} for the mean loss over pairs, a summary and no guarantee for any pair, {against}"
-    whom = "the worst pair" if asked.caps is None else "every pair, by its cap"
-    return f"{real}({asked.epsilon:g}, {asked.delta:g})-DP at user level for {whom}, {against}"
+    if asked.caps is None:
+        return f"{real}({asked.epsilon:g}, {asked.delta:g})-DP at user level for the worst pair, {against}"
+    caps = asked.allowed[~np.eye(asked.peers, dtype=bool)]
+    between = f"caps from {caps.min():g} to {caps.max():g}"
+    return f"{real}(its cap, {asked.delta:g})-DP at user level for every pair, {between}, {against}"
 
 
 def protocols() -> dict[str, Callable[[Question], Option]]:
@@ -124,9 +130,9 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
     aliases = {also: name for name, known_of in about.items() for also in known_of.also}
     wanted = None if algorithm is None else aliases.get(algorithm, algorithm)
     if wanted is not None and wanted not in known:
-        raise ConfigError(
-            f"the planner knows no protocol {algorithm!r}; it knows {', '.join(known)}"
-        )
+        near = get_close_matches(str(algorithm), [*known, *aliases], 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(known)}"
+        raise ConfigError(f"the planner knows no protocol {algorithm!r}; {hint}")
     found, refused = _options(question, known)
     if (
         wanted is not None
@@ -155,6 +161,8 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
 def _on_its_own_graph(option: Option, question: Question) -> Option:
     """Say so where a protocol does not use the graph that was asked for."""
     if question.graph is None or option.graph in (question.graph.name, "any"):
+        return option
+    if option.graph.startswith("links:"):  # the same links, with other weights
         return option
     return replace(
         option,

@@ -101,6 +101,10 @@ class Question:
                 f"caps are one epsilon per pair, ({self.peers}, {self.peers}), found "
                 f"{self.caps.shape}"
             )
+        if self.caps is not None and np.isinf(self.allowed[~np.eye(self.peers, dtype=bool)]).all():
+            raise PrivacyError(
+                "every pair has an infinite cap: nothing is to be hidden from anybody"
+            )
         positive(self, "sensitivity", "diameter")
         nonnegative(self, "spread")
         counts(self, "steps")
@@ -108,11 +112,8 @@ class Question:
     def sent(self, rounding: float) -> Question:
         """The question about real numbers whose answer holds for what is sent, at this R or less
         (fp:FP-0)."""
-        asked = (
-            [self.epsilon]
-            if self.caps is None
-            else [self.epsilon, *self.caps[~np.isnan(self.caps)].tolist()]
-        )
+        caps = [] if self.caps is None else self.caps[~np.isnan(self.caps)].tolist()
+        asked = [min(epsilon, FARTHEST) for epsilon in (self.epsilon, *caps)]  # inf: full trust
         gamma, delta = allowance(rounding, self.delta, max(USUAL, max(asked) + 1))
         if not (gamma <= 2 and 2 * gamma < min(asked)):
             raise PrivacyError(
@@ -120,10 +121,16 @@ class Question:
                 f"{how_many(self.dim, 'number')} in a message, and {min(asked):g} is asked "
                 "for; plan fewer steps, or a larger epsilon"
             )
-        caps = None if self.caps is None else np.minimum(self.caps, FARTHEST) - 2 * gamma
+        sent = None if self.caps is None else np.minimum(self.caps, FARTHEST) - 2 * gamma
         return replace(
-            self, epsilon=min(self.epsilon, FARTHEST) - 2 * gamma, delta=delta, caps=caps
+            self, epsilon=min(self.epsilon, FARTHEST) - 2 * gamma, delta=delta, caps=sent
         )
+
+    @property
+    def allowed(self) -> Array:
+        """The epsilon of every pair; the diagonal means nothing  # (n, n)."""
+        given = np.full((self.peers, self.peers), np.nan) if self.caps is None else self.caps
+        return np.where(np.isnan(given), self.epsilon, given)
 
     @property
     def mu(self) -> float:

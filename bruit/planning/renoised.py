@@ -19,27 +19,50 @@ from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.planning.gossip import fixed_graph
-from bruit.planning.noise import least_multiplier
+from bruit.planning.noise import Planned, least_multiplier, least_noise
 from bruit.planning.option import Option, refuse_idle
-from bruit.planning.precision import Planned, least_noise
 from bruit.planning.question import Question
-from bruit.planning.utility import renoised_extra_variance
+from bruit.planning.topologies.weights import MOST_LINKS, MOST_PEERS, MOST_ROUNDS, Wanted, tuned
+from bruit.planning.utility import renoised_most_variance
 from bruit.privacy.theorems.consensus import is_uniform
+from bruit.privacy.toolbox.gaussian import mu_of
 
 TAU, EXACT_PEERS, SAMPLED, LONGEST = 0.1, 160, 2, 2000
 
 
 def option(question: Question) -> Option:
-    """Message noise of 0.1 sigma, tapered in the second half of the rounds."""
+    """Message noise of 0.1 sigma, tapered in the second half of the rounds; where pairs have caps of
+    their own, the weights of the links and the message noise are made for them."""
     refuse_idle(question, "cooldown")
     graph = _graph(question)
     steps = question.steps or _rounds(question, graph)
-    m, proven = _losses(graph, steps, question.caps is not None)
-    notes = (
-        ()
-        if proven
-        else (f"losses of {SAMPLED} observers stand for all: run `bruit epsilon` for a guarantee",)
-    )
+    found = [_planned(question, graph, steps, TAU)]
+    if question.caps is not None and graph.n <= MOST_PEERS and len(graph.edges()) <= MOST_LINKS:
+        for rounds in sorted({question.steps or min(k * steps, MOST_ROUNDS) for k in (1, 2, 4)}):
+            weighted, tau = tuned(Wanted(graph, _limits(question), rounds, question.spread))
+            found.append(_planned(question, weighted, rounds, tau))
+    return min(found, key=lambda one: one.error)
+
+
+def _limits(question: Question) -> Array:
+    """The mu of every pair, infinite on the diagonal."""
+    allowed = question.allowed
+    values, place = np.unique(allowed, return_inverse=True)
+    mu = np.array([mu_of(float(value), question.delta) for value in values])
+    limits = mu[place].reshape(allowed.shape)
+    np.fill_diagonal(limits, np.inf)
+    return np.asarray(limits)
+
+
+def _planned(question: Question, graph: Graph, steps: int, tau: float) -> Option:
+    m, proven = _losses(graph, steps, tau, question.caps is not None)
+    notes: tuple[str, ...] = ()
+    if graph is not question.graph:
+        notes = ("the weights of the links were made for these caps",)
+    if not proven:
+        notes = (
+            f"losses of {SAMPLED} observers stand for all: run `bruit epsilon` for a guarantee",
+        )
     if (
         not proven and question.protect == "worst"
     ):  # at least what is proven: nobody loses more than by local DP
@@ -52,7 +75,7 @@ def option(question: Question) -> Option:
     z, rounding = least_noise(
         question,
         lambda asked: least_multiplier(asked, m)[0],
-        partial(_rounding, Renoised(TAU).prepare(graph, steps), graph.n),
+        partial(_rounding, Renoised(tau).prepare(graph, steps), graph.n),
     )
     return Option(
         protocol="renoised",
@@ -63,14 +86,14 @@ def option(question: Question) -> Option:
         theorem="re-noised gossip",
         spec="gossip:MUF-X1",
         trust="peers follow the protocol and look only at what they receive",
-        error=_error(question, graph, z, steps),
+        error=_error(question, graph, z, steps, tau),
         at_most=True,
         statement="gossip:MUF-X1",
         messages=float(steps * graph.degrees.mean()),
         loss=loss,
         notes=notes,
         rounding=rounding,
-        algorithm={"name": "renoised", "tau": TAU},
+        algorithm={"name": "renoised", "tau": tau},
     )
 
 
@@ -119,20 +142,19 @@ def _rounds(question: Question, graph: Graph) -> int:
     return needed
 
 
-def _error(question: Question, graph: Graph, z: float, steps: int) -> float:
-    """sqrt((spread + z^2) (1 - gap)^(2 T) + z^2 / n (1 + message noise)), root mean square over
-    peers, at most."""
-    left = (1 - min(spectral_gap(graph), 1.0)) ** (2 * steps)
-    extra = renoised_extra_variance(graph, Renoised(TAU).prepare(graph, steps).taper)
-    return math.sqrt((question.spread + z**2) * left + z**2 / graph.n * (1 + extra))
+def _error(question: Question, graph: Graph, z: float, steps: int, tau: float) -> float:
+    """sqrt(spread (1 - gap)^(2 T) + z^2 variance), root mean square over peers, at most."""
+    gap = min(spectral_gap(graph), 1.0)
+    variance = renoised_most_variance(graph, Renoised(tau).prepare(graph, steps).taper, gap)
+    return math.sqrt(question.spread * (1 - gap) ** (2 * steps) + z**2 * variance)
 
 
-def _losses(graph: Graph, steps: int, every: bool) -> tuple[Array, bool]:
+def _losses(graph: Graph, steps: int, tau: float, every: bool) -> tuple[Array, bool]:
     """Columns of m for all observers, one by symmetry, or a few that stand for all."""
     from bruit.mechanisms import Gaussian
     from bruit.runs.run import rehearse
 
-    run = rehearse(Renoised(TAU), graph, Gaussian(clip=0.5, sigma=1.0), steps)
+    run = rehearse(Renoised(tau), graph, Gaussian(clip=0.5, sigma=1.0), steps)
     accountant = run.accountant()
     if not accountant.applicable()[0]:
         raise PrivacyError(f"re-noised gossip has no theorem on {graph.name}; connect the graph")

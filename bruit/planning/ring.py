@@ -16,8 +16,8 @@ import numpy as np
 from bruit.algorithms.door import OnGrid
 from bruit.algorithms.gossip.exchange import sum_grid
 from bruit.errors import PrivacyError
+from bruit.planning.noise import least_noise
 from bruit.planning.option import Option, Traits, refuse_idle
-from bruit.planning.precision import least_noise
 from bruit.planning.question import Question
 from bruit.privacy.ahead.ring import (
     error_std,

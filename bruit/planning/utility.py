@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -217,10 +217,52 @@ def renoised_variance(graph: Graph, tau: Sequence[float] | Array) -> float:
     return float(np.trace(covariance))
 
 
+def renoised_most_variance(graph: Graph, tau: Sequence[float] | Array, gap: float) -> float:
+    """A bound of the same a peer, in units of sigma^2, from the gap: what is mixed completely, and what
+    is left of releases and of the noise of every round's messages (gossip:MUF-X1).
+
+    (1 + extra) / n + (1 - gap)^(2 T) + mean(s) sum_t tau_t^2 (1 - gap)^(2 (T - 1 - t))
+    """
+    levels, squares = np.asarray(tau, dtype=np.float64) ** 2, _neighbor_squares(graph)
+    fading = (1 - min(gap, 1.0)) ** (2.0 * np.arange(len(levels))[::-1])
+    mixed = (1 + renoised_extra_variance(graph, tau)) / graph.n
+    left = (1 - min(gap, 1.0)) ** (2 * len(levels))
+    return mixed + left + float(squares.mean() * (levels * fading).sum())
+
+
 def masked_extra_variance(graph: Graph, mixing: int, tau: float, omega: float) -> float:
     """Extra variance of the average per round of masked consensus, relative to sigma^2 / n
     (gossip:MUF-X3)."""
     return omega**2 + renoised_extra_variance(graph, [tau] * mixing)
+
+
+class MaskedSpread(NamedTuple):
+    """How far peers are from their mean after a round, in steps of `rate`: `drift` times the longest
+    gradient, and noise of variance `noise` a peer and coordinate, in units of a release's."""
+
+    drift: float
+    noise: float
+
+
+def masked_spread(graph: Graph, mixing: int, tau: float, omega: float) -> MaskedSpread:
+    """The distances of masked models from their mean, however many rounds there were (gossip:MUF-X3).
+
+    With a the largest |eigenvalue|^K but that of the mean, drift = a / (1 - a), and noise = (1/n) tr
+    sum_t W^(Kt) S W^(Kt) off the mean, S = W^(2K) + tau^2 sum_(k<K) W^k diag(s) W^k + omega^2 I.
+    """
+    weights = graph.weights.toarray()
+    if not np.allclose(weights, weights.T, atol=1e-12):
+        raise ConfigError(f"{graph.name} has weights that are not symmetric")
+    values, vectors = np.linalg.eigh(weights)
+    squares, shares = values[:-1] ** 2, _neighbor_squares(graph) @ vectors[:, :-1] ** 2
+    contraction = squares**mixing
+    if contraction.max(initial=0.0) >= 1 - 1e-12:
+        raise ConfigError(f"peers of {graph.name} never agree; connect it")
+    powers = (squares[:, None] ** np.arange(mixing)).sum(axis=1)
+    each = contraction + tau**2 * powers * shares + omega**2
+    slowest = math.sqrt(float(contraction.max(initial=0.0)))
+    noise = float((each / (1 - contraction)).sum()) / graph.n
+    return MaskedSpread(slowest / (1 - slowest), noise)
 
 
 def descent_mixing(gap: float, n: int, heterogeneity: float = 0.0) -> int:

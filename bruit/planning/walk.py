@@ -14,8 +14,8 @@ import math
 from bruit.algorithms.tokens.walk_sgd import WalkSGD
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
+from bruit.planning.noise import Planned
 from bruit.planning.option import Option, Traits, descent_error, descent_rate
-from bruit.planning.precision import Planned
 from bruit.planning.question import Question
 from bruit.privacy.ahead.walk_ahead import (
     SegmentLaw,

@@ -375,8 +375,16 @@ class Accountant:
     def summary(
         self, delta: float = 1e-6, status: Status = "proven", progress: Progress | None = None
     ) -> Summary:
-        """Worst, typical and mean pair, and what local DP alone would say."""
-        return self.table(delta, status, progress).summary
+        """Worst, typical and mean pair, and what local DP alone would say. Of more peers than a table
+        has room for, every pair is told what local DP says, which holds for all."""
+        if self.facts.n <= MOST_PEERS:
+            return self.table(delta, status, progress).summary
+        everybody, refused = self.guarantee(None, None, delta), self.applicable(status)[1]
+        one = self.any_pair(delta, status)
+        room = (
+            f"of more than {MOST_PEERS} peers each pair is told what holds for all; ask about one"
+        )
+        return self._alike(one or everybody, everybody, delta, (*refused, room))
 
 
 def _one(charge: Charge, row: int, nobody: bool) -> Charge:

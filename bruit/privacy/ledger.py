@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +198,21 @@ class Ledger:
             )
         for peer, step, clock, event in other._parts:
             self.record(peer, step, clock, other.events[event])
+
+    def merge(self, parts: Sequence[Ledger]) -> None:
+        """Append the lines of disjoint groups of peers that recorded the same events at the same
+        calls, as if all had been one batch, in the order of the peers."""
+        for calls in zip_longest(*(part._parts for part in parts)):
+            events = {
+                None if call is None else part.events[call[3]]
+                for call, part in zip(calls, parts, strict=True)
+            }
+            event = events.pop()
+            if events or event is None:
+                raise PrivacyError("groups of peers wrote different lines, which make no ledger")
+            peer, step, clock = (np.concatenate([call[k] for call in calls]) for k in range(3))
+            order = np.argsort(peer, kind="stable")
+            self.record(peer[order], step[order], clock[order], event)
 
     def save(self, path: Path) -> None:
         columns = {name: self.column(name) for name in COLUMNS}

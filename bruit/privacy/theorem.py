@@ -21,6 +21,7 @@ from bruit.arrays import Array, Bools, Ints
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.sequence import Butterfly
+from bruit.on.place import in_chunks
 from bruit.privacy.events import (
     Adjacency,
     Event,
@@ -69,7 +70,8 @@ class Facts:
     different sizes, `deviations` these sizes where all have agreed on them, `algorithm` the name of
     what was run, `arithmetic` whether it ran on a grid or with real numbers in mind ("ideal"),
     `noise` which draws hide the data (none for formulas), `unwatched` why nobody can say that data
-    left through the door only (empty: it was checked as the run went on), `declared` what the noise
+    left through the door only (empty: it was checked as the run went on), `opened` why every release counts as told
+    to everybody, whatever messages there were (empty: it does not), `declared` what the noise
     itself takes from the task, `interrupted` where somebody stopped the run, in words, `adjacency`
     how records differ, at the level of records."""
 
@@ -90,6 +92,7 @@ class Facts:
     arithmetic: str = "grid"
     noise: Sources = frozenset()
     unwatched: str = "no run was watched"
+    opened: str = ""
     declared: tuple[Hypothesis, ...] = ()
     interrupted: str = ""
     adjacency: Adjacency = "replace"
@@ -230,6 +233,8 @@ def out_of_reach(facts: Facts, failures: bool = False, sizes: bool = False) -> s
     """Why no theorem on views speaks of these facts, whatever the algorithm; empty if nothing
     stands in the way. `failures`: of those that hold when peers are missing, or a run is stopped;
     `sizes`: of those that are about noise of different sizes, known to all."""
+    if facts.opened:
+        return f"{facts.opened}; every release is charged as local DP"
     if facts.interrupted and not failures:
         return (
             f"the run was {facts.interrupted}, and the theorems on views are about whole runs; "
@@ -367,12 +372,21 @@ class Theorem(ABC):
     def matrix(self, facts: Facts, progress: Callable[[int, int], None] | None = None) -> Array:
         """m[u, v]: loss of u in the view of v, for all pairs; the diagonal is nan."""
         m = np.empty((facts.n, facts.n))
-        for v in range(facts.n):
-            m[:, v] = self.losses(facts, (v,))
-            if progress is not None:
-                progress(v + 1, facts.n)
+        for v, losses in enumerate(in_chunks(_Observer(self, facts), range(facts.n), progress)):
+            m[:, v] = losses
         np.fill_diagonal(m, np.nan)
         return m
+
+
+@dataclass(frozen=True)
+class _Observer:
+    """What a theorem says of the view of one observer."""
+
+    theorem: Theorem
+    facts: Facts
+
+    def __call__(self, observer: int) -> Array:
+        return self.theorem.losses(self.facts, (observer,))
 
 
 def released_before(facts: Facts) -> None:

@@ -153,7 +153,29 @@ def fresh(count):
     return [private_graph.HiddenRound(False, private_graph.stranger_share(5, 1, 2))] * count
 
 
+def correlated_case(name, algorithm, graph, of):
+    noise = algorithm.guarantees()[0].noise
+    make = charged(algorithm, graph, of)
+    return TheoremCase(
+        name=name,
+        make=make,
+        truth=lambda z, steps, observers: gaussian_pair(
+            truths.correlated_energy(graph, noise, steps, observers, of), z
+        ),
+        steps=(1, 2, 4),
+        observers=SOME,
+        refused=(lambda: make(1.0, 2, (of,)), lambda: make(1.0, 2, (99,))),
+    )
+
+
 GOSSIP = {
+    "correlated": (
+        correlated_case("noise between neighbors", br.Decor(ratio=3.0), GRID, 5),
+        correlated_case(
+            "noise that is taken back", br.Mafalda(own=1.0, pair=2.0, back=(0.5, 0.25)), RING, 4
+        ),
+        correlated_case("noise by degree", br.Decor(ratio=3.0, by_degree=True), GRID, 5),
+    ),
     "gossip": (
         run_case("averaging", br.Averaging(), GRID, 5),
         run_case("accelerated averaging", br.Chebyshev(), GRID, 5),

@@ -174,6 +174,37 @@ def pairwise_masks(graph, own, pair, observers, of):
     return float(linear_gaussian(values, np.vstack([noise, secrets]))[of])
 
 
+def correlated_energy(graph, noise, rounds, observers, of):
+    """Noise drawn once and used in several rounds, by several peers: the whole covariance of all that
+    hidden peers say, and the worst signs of one peer's moves."""
+    hidden = np.setdiff1d(np.arange(graph.n), observers)
+    links = np.zeros((graph.n, graph.edge_count))
+    for place, (a, b) in enumerate(graph.edges()):
+        if not {int(a), int(b)} & set(observers):
+            part = 1.0
+            if noise.by_degree:
+                degrees = graph.degrees
+                shares = (degrees.min() / degrees[a]) ** 2 + (degrees.min() / degrees[b]) ** 2
+                part = round(1024 * math.sqrt(shares / 2)) / 1024
+            links[[a, b], place] = noise.pair * part, -noise.pair * part
+    used = np.array(
+        [
+            [noise.taps[t - s] if 0 <= t - s < len(noise.taps) else 0.0 for s in range(rounds)]
+            for t in range(rounds)
+        ]
+    )
+    drawn = np.hstack([np.kron(used, noise.own * np.eye(graph.n)), np.kron(used, links)])
+    said = (np.arange(rounds)[:, None] * graph.n + hidden).ravel()
+    inverse = np.linalg.inv((np.eye(rounds * graph.n) + drawn @ drawn.T)[np.ix_(said, said)])
+    place, worst = int(np.flatnonzero(hidden == of)[0]), 0.0
+    for turn in range(min(noise.cycle, rounds)):
+        mine = place + len(hidden) * np.arange(turn, rounds, noise.cycle)
+        block = inverse[np.ix_(mine, mine)]
+        moves = itertools.product((1.0, -1.0), repeat=len(mine))
+        worst = max(worst, *(float(np.array(one) @ block @ one) for one in moves))
+    return worst
+
+
 def token_around(n, variances, observers, of, published=False):
     """The sums an observer of a ring sees, hop by hop; columns: contributions of one peer, noises,
     all others known."""

@@ -17,8 +17,10 @@ from bruit.adversary.audits.worlds import Neighbors
 from bruit.algorithms.algorithm import catalog
 from bruit.algorithms.gossip.averaging import Averaging
 from bruit.algorithms.gossip.chebyshev import Chebyshev
+from bruit.algorithms.gossip.decor import Decor
 from bruit.algorithms.gossip.gopa import Gopa
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.mafalda import Mafalda
 from bruit.algorithms.gossip.masked_consensus import MaskedConsensus
 from bruit.algorithms.gossip.pair_averaging import PairAveraging
 from bruit.algorithms.gossip.renoised import Renoised
@@ -61,6 +63,14 @@ PROTOCOLS = {
         (GossipSGD(), "complete:4", 2, 0, 4),
     ],
     "masked-consensus": [(MaskedConsensus(mixing=2, omega=1.0), "ring:6", 3, 0, 4)],
+    "decor": [
+        (Decor(ratio=3.0), "ring:5", 2, 0, 3),
+        (Decor(ratio=3.0), "complete:5", 2, (0, 1), 2),
+    ],
+    "mafalda": [
+        (Mafalda(own=1.0, back=(0.8,)), "ring:5", 2, 0, 4),
+        (Mafalda(own=0.5, pair=2.0, back=(0.5, 0.25)), "complete:5", 2, (0, 1), 3),
+    ],
     "pair-averaging": [
         (PairAveraging(), "ring:6", 3, 0, 12),
         (PairAveraging(), "complete:5", 1, (0, 2), 4),
@@ -116,6 +126,9 @@ LOCAL_ONLY = {
     "graph-learning",
     "gosta",
     "gosta-rounds",
+    "robust-averaging",
+    "robust-sgd",
+    "private-descent",
     "u1-gossip",
     "u2-gossip",
 }

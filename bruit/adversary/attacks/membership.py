@@ -22,6 +22,7 @@ import numpy as np
 
 from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
+from bruit.on.place import in_order
 from bruit.randomness import Replay
 
 Learner = Callable[[Bools, int], Array]
@@ -84,6 +85,20 @@ class Shadows:
         return Membership(_normal_odds(found, self.margins, self.inside))
 
 
+@dataclass(frozen=True)
+class Learned:
+    """The model of one choice of records and one seed."""
+
+    learn: Learner
+
+    def __call__(self, asked: tuple[Bools, int]) -> Array:
+        return self.learn(*asked)
+
+
+def _counted(progress: Progress) -> Callable[[int, int], None]:
+    return lambda done, _: progress(done)
+
+
 def shadow_runs(
     learn: Learner,
     margin: Margin,
@@ -113,10 +128,10 @@ def shadow_runs(
     )
     inside = np.concatenate((inside, ~inside))[:shadows]
     margins = np.empty(inside.shape)
-    for number, row in enumerate(inside):
-        margins[number] = _margins(margin, learn(row, seed + 1 + number), candidates)
-        if progress is not None:
-            progress(number + 1)
+    asked = [(row, seed + 1 + number) for number, row in enumerate(inside)]
+    told = None if progress is None else _counted(progress)
+    for number, model in enumerate(in_order(Learned(learn), asked, told)):
+        margins[number] = _margins(margin, model, candidates)
     return Shadows(margins, inside, margin)
 
 

@@ -60,21 +60,24 @@ class ShoulderDoor(TaskDoor):
     drawn: list[NoiseRows] = field(default_factory=list)
 
     def _release(
-        self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None
+        self,
+        at: Address,
+        raw: Array,
+        level: float = 1.0,
+        on: OnGrid | None = None,
+        measured: Mechanism | None = None,
     ) -> Array:
         lines = len(self.ledger)
-        answer = super()._release(at, raw, level, on)
+        answer = super()._release(at, raw, level, on, measured)
         if len(self.ledger) != lines + len(at.ids):
             raise ConformanceError(
                 f"{len(at.ids)} peers were read at step {int(at.steps[0])}, but the ledger got"
                 f" {len(self.ledger) - lines} lines"
             )
-        if isinstance(self.mechanism, Additive | RecordSums) and level:
-            bare = (
-                self.mechanism.bare
-                if on is None
-                else partial(self.mechanism.bare_on, on.grid, on.times)
-            )
+        noisy = measured or self.mechanism
+        if isinstance(noisy, Additive | RecordSums) and level:
+            noisy = noisy if level == 1 else noisy.scaled(level)  # on the grid of that much noise
+            bare = noisy.bare if on is None else partial(noisy.bare_on, on.grid, on.times)
             noise = answer - bare(raw, at.ids)
             words = f"peer {{peer}} at step {{step}}, use {at.use}, phase {self.run}"
             self.drawn.append(NoiseRows(noise, at.ids, at.steps, words))

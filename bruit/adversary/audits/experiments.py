@@ -14,6 +14,7 @@ from bruit.adversary.audits.battery import AuditCase, engine_words, findings
 from bruit.adversary.audits.evidence import CONFIDENCE
 from bruit.adversary.audits.planted import Bug
 from bruit.adversary.audits.verdict import Audit
+from bruit.on import Workplace, chosen, place_for
 from bruit.privacy.guarantee import Status
 from bruit.runs.build import Experiment, build
 from bruit.runs.file import read
@@ -45,25 +46,28 @@ def audit_experiment(
     status: Status = "proven",
     seed: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    on: Workplace | str | None = None,
 ) -> Audit:
-    """Try to refute what is claimed, proven or published, for the protocol of an experiment file.
+    """Try to refute what is claimed, proven or published, for the protocol of an experiment file;
+    the trials are made `on` another place, if one is given.
 
     The file's own engine runs it once, with its faults; paired runs repeat what happened on
     neighboring data of the same shape, the file's records among them. Walks and meetings are those
     of the file's seed, unless another one is given. Without `of` the hardest pair is chosen.
     """
     file, text = read(path)
-    return audit_made(
-        made=build(file, text, str(path)),
-        of=of,
-        seen_by=seen_by,
-        trials=trials,
-        delta=delta,
-        confidence=confidence,
-        status=status,
-        seed=seed,
-        progress=progress,
-    )
+    with chosen(place_for(1, on)):
+        return audit_made(
+            made=build(file, text, str(path)),
+            of=of,
+            seen_by=seen_by,
+            trials=trials,
+            delta=delta,
+            confidence=confidence,
+            status=status,
+            seed=seed,
+            progress=progress,
+        )
 
 
 def audit_made(

@@ -10,6 +10,8 @@ import numpy as np
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.randomness import Replay
+from bruit.runs.result import Run
+from bruit.runs.run import run as run_protocol
 from bruit.tasks.counted import Counted
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.logistic import Logistic
@@ -94,3 +96,34 @@ class RecordPool(Counted):
 
             return outputs_of(self.task.network, model, self.features)
         return np.asarray(self.features @ model.reshape(self.task.outputs, -1).T)
+
+
+@dataclass(frozen=True)
+class LearnedByObservers:
+    """What the observers hold at the end, when these of the attacked records are inside."""
+
+    done: Run
+    pool: RecordPool
+    attacked: Bools
+    observers: tuple[int, ...]
+
+    def __call__(self, inside: Bools, seed: int) -> Array:
+        done, everyone = self.done, np.ones(len(self.attacked), dtype=np.bool_)
+        everyone[self.attacked] = inside
+        again = run_protocol(
+            done.algorithm,
+            done.graph,
+            self.pool.with_members(everyone, seed),
+            privacy=done.privacy,
+            steps=done.steps,
+            seed=seed,
+            evaluate_every=0,
+            given=done.trace,
+        )
+        if np.any(again.ledger.counts().sum(axis=1) > done.ledger.counts().sum(axis=1)):
+            raise ConfigError(
+                f"{done.algorithm.name()} draws who takes part anew in every run, so that the "
+                f"epsilon of"
+                " one run is not that of another; attack it with everybody taking part"
+            )
+        return again.estimates[list(self.observers)]

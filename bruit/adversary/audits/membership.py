@@ -22,14 +22,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bruit.adversary.attacks.membership import Membership, MembershipScore, advantage, shadow_runs
+from bruit.adversary.attacks.membership import (
+    Learned,
+    Membership,
+    MembershipScore,
+    advantage,
+    shadow_runs,
+)
 from bruit.adversary.audits.bounds import check_confidence
 from bruit.adversary.audits.defence import noise_for
 from bruit.adversary.audits.guesses import IMPOSSIBLE, best_guesses, needed_guesses
-from bruit.adversary.audits.members import RecordPool
+from bruit.adversary.audits.members import LearnedByObservers, RecordPool
 from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
 from bruit.mechanisms import Gaussian
+from bruit.on import Workplace, chosen, place_for
+from bruit.on.place import in_order
 from bruit.privacy.profile import check_delta
 from bruit.randomness import Replay
 from bruit.runs.build import build
@@ -140,9 +148,17 @@ def audit_membership(
     seen_by: Sequence[int],
     game: Game | None = None,
     progress: Progress | None = None,
+    on: Workplace | str | None = None,
 ) -> MembershipAudit:
     """Play the game on the protocol of a run, with its trace, and compare with what it claims about
-    the worst peer."""
+    the worst peer. Shadows are learned `on` another place, if one is given."""
+    with chosen(place_for(1, on)):
+        return _played(done, task, seen_by, game, progress)
+
+
+def _played(
+    done: Run, task: Task, seen_by: Sequence[int], game: Game | None, progress: Progress | None
+) -> MembershipAudit:
     begin, how = time.perf_counter(), Game() if game is None else game
     observers = tuple(sorted({int(v) for v in seen_by}))
     _check_observers(done, observers)
@@ -150,26 +166,7 @@ def audit_membership(
     attacked = ~np.isin(pool.owners, observers)
     _enough(int(attacked.sum()), how)
 
-    def learn(inside: Bools, seed: int) -> Array:
-        everyone = np.ones(len(attacked), dtype=np.bool_)
-        everyone[attacked] = inside
-        again = run_protocol(
-            done.algorithm,
-            done.graph,
-            pool.with_members(everyone, seed),
-            privacy=done.privacy,
-            steps=done.steps,
-            seed=seed,
-            evaluate_every=0,
-            given=done.trace,
-        )
-        if np.any(again.ledger.counts().sum(axis=1) > done.ledger.counts().sum(axis=1)):
-            raise ConfigError(
-                f"{done.algorithm.name()} draws who takes part anew in every run, so that the "
-                f"epsilon of"
-                " one run is not that of another; attack it with everybody taking part"
-            )
-        return again.estimates[list(observers)]
+    learn = LearnedByObservers(done, pool, attacked, observers)
 
     def margin(models: Array) -> Array:
         return pool.margins(models)[attacked]
@@ -181,10 +178,9 @@ def audit_membership(
     size = int(attacked.sum())
     shadows = shadow_runs(learn, margin, size, how.shadows, how.seed, count_runs)
     truth = Replay(how.seed).words("members", np.arange(how.runs), 0, 0, size) & np.uint64(1) > 0
-    odds = []
-    for number, inside in enumerate(truth):
-        odds.append(shadows.attack(learn(inside, how.seed + 1 + how.shadows + number)).odds)
-        count_runs(how.shadows + number + 1)
+    asked = [(row, how.seed + 1 + how.shadows + number) for number, row in enumerate(truth)]
+    models = in_order(Learned(learn), asked, lambda done, _: count_runs(how.shadows + done))
+    odds = [shadows.attack(model).odds for model in models]
     return _membership_audit(done, observers, how, np.stack(odds), truth, begin)
 
 

@@ -4,6 +4,7 @@ of copies."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from bruit.arrays import Array, Words
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.mechanisms import Mechanism
+from bruit.on.place import CHUNKS, anywhere, hands, stream
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Replay
 from bruit.randomness.dice import PAIR_BITS
@@ -50,8 +52,8 @@ def paired_views(
     bug: Bug | None = None,
     along: Array | None = None,
 ) -> Iterator[Views]:
-    """`trials` independent runs on each data set, in chunks; even copies hold the left one, odd
-    ones the right.
+    """`trials` independent runs on each data set, in chunks, where that was chosen (`bruit.on`);
+    even copies hold the left one, odd ones the right.
 
     Rows of features are flattened (rows, d), or their components `along` a direction. `bug`:
     planted in each release.
@@ -65,28 +67,64 @@ def paired_views(
         )
     first = graph if isinstance(graph, Graph) else graph.at(0)
     size = max(1, NUMBERS // (int(first.weights.nnz) * data.dim))
-    for start in range(0, trials, size):
-        copies = 2 * min(size, trials - start)
+    if anywhere():
+        size = min(size, -(-trials // (CHUNKS * hands())))
+    chunk = _TrialChunk(
+        algorithm=algorithm,
+        graph=graph,
+        mechanism=mechanism,
+        data=data,
+        observers=observers,
+        steps=steps,
+        trials=trials,
+        size=size,
+        seed=seed,
+        given=given,
+        bug=bug,
+        along=along,
+    )
+    yield from stream(chunk, range(0, trials, size))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TrialChunk:
+    """The trials from one on: what they see follows from their numbers, whoever runs them."""
+
+    algorithm: Algorithm[Any]
+    graph: Graph | GraphSequence
+    mechanism: Mechanism | None
+    data: Task
+    observers: tuple[int, ...]
+    steps: int
+    trials: int
+    size: int
+    seed: int
+    given: Trace | None
+    bug: Bug | None
+    along: Array | None
+
+    def __call__(self, start: int) -> Views:
+        copies = 2 * min(self.size, self.trials - start)
         door = PlantedDoor(
-            task=data,
-            mechanism=mechanism,
-            dice=Replay(seed),
-            ledger=Ledger(peers=2 * trials * n),
-            bug=bug,
+            task=self.data,
+            mechanism=self.mechanism,
+            dice=Replay(self.seed),
+            ledger=Ledger(peers=2 * self.trials * self.graph.n),
+            bug=self.bug,
         )
         seen = copied_views(
-            algorithm=algorithm,
-            graph=graph,
+            algorithm=self.algorithm,
+            graph=self.graph,
             door=door,
-            steps=steps,
-            observers=observers,
+            steps=self.steps,
+            observers=self.observers,
             copies=copies,
             first=2 * start,
-            given=given,
-            seed=seed,
+            given=self.given,
+            seed=self.seed,
         )
-        flat = seen.reshape(copies, -1) if along is None else seen @ along
-        yield Views(flat[0::2], flat[1::2])
+        flat = seen.reshape(copies, -1) if self.along is None else seen @ self.along
+        return Views(flat[0::2], flat[1::2])
 
 
 def copied_views(

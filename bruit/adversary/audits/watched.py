@@ -96,8 +96,9 @@ class WatchedDoor:
     def pair_noise_on(
         self, at: Address, edges: Edges, sigma: float, width: int, on: OnGrid
     ) -> Array:
-        lanes = np.repeat(at.ids, np.diff(edges.start))
-        return self._scaled(lanes, self._inner.pair_noise_on(at, edges, sigma, width, on), on)
+        rows = self._inner.pair_noise_on(at, edges, sigma, width, on)
+        self._record_shared(at, edges, rows / on.times, sigma)
+        return rows
 
     def _scaled(self, lanes: Ints, rows: Array, on: OnGrid, levels: Array | None = None) -> Array:
         """What is on a grid carries a public factor, which is divided out; dithers, a thousandth of
@@ -110,6 +111,9 @@ class WatchedDoor:
 
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         return self._record_seen(at.ids, self._inner.gradient(at, x, batch))
+
+    def gradient_with(self, at: Address, x: Array, levels: Array) -> Array:
+        return self._record_seen(at.ids, self._inner.gradient_with(at, x, levels))
 
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         return self._record_seen(at.ids, self._inner.prox(at, x, rho))
@@ -129,5 +133,14 @@ class WatchedDoor:
         return self._record_seen(np.repeat(at.ids, counts), rows, np.repeat(sigma, counts))
 
     def pair_noise(self, at: Address, edges: Edges, sigma: float, width: int) -> Array:
+        rows: Array = self._inner.pair_noise(at, edges, sigma, width)
+        self._record_shared(at, edges, rows, sigma)
+        return rows
+
+    def _record_shared(self, at: Address, edges: Edges, rows: Array, sigma: float) -> None:
+        """Noise that two share is kept once, as the end of the smaller number adds it."""
         lanes = np.repeat(at.ids, np.diff(edges.start))
-        return self._record_seen(lanes, self._inner.pair_noise(at, edges, sigma, width))
+        mine, other = lanes % self._peers, edges.peers % self._peers
+        once = (mine < other) | ~np.isin(other, self._observers)
+        signed = np.where(mine < other, 1.0, -1.0)[:, None] * rows
+        self._record_seen(lanes[once], signed[once], np.full(int(once.sum()), sigma))

@@ -35,6 +35,7 @@ class State(NamedTuple):
 class Averaging(Algorithm[State]):
     asks: ClassVar[str | None] = "a value to average"
     linear: ClassVar[bool] = True
+    in_blocks: ClassVar[bool] = True
     fused_reads: ClassVar[Reads] = "nothing"
 
     def prepare(self, graph: Graph | GraphSequence, horizon: int) -> ExchangeFacts:

@@ -48,6 +48,7 @@ class Chebyshev(Algorithm[State]):
     gamma: float | None = None
     tuned: bool = False
     linear: ClassVar[bool] = True
+    in_blocks: ClassVar[bool] = True
     fused_reads: ClassVar[Reads] = "nothing"
     fused_within: ClassVar[float] = 1e-5  # it mixes in single precision
 

@@ -52,6 +52,7 @@ class GossipSGD(Algorithm[State]):
     batch: int | None = None
     gamma: float = 1.0
     linear: ClassVar[bool] = True
+    in_blocks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self, "rate", "gamma")

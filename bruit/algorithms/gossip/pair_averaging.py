@@ -25,7 +25,7 @@ from bruit.arrays import Array
 from bruit.graphs import Graph, GraphSequence
 from bruit.privacy.theorem import Theorem
 from bruit.privacy.theorems.meetings import ExactMeetings
-from bruit.privacy.theorems.published_meetings import PublishedMeetings
+from bruit.privacy.theorems.published import PublishedMeetings
 from bruit.privacy.theorems.unequal import UnequalMeetings
 from bruit.randomness import Dice
 

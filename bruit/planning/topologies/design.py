@@ -21,6 +21,7 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, graph, spectral_gap
+from bruit.graphs.tolerance import ERROR, tolerated_liars, tolerated_weight
 from bruit.privacy.exact import pairwise
 
 LEAST, MOST = 4, 512  # peers of a design
@@ -44,6 +45,7 @@ class Design:
     bound: float  # of that sum, for any number of rounds
     worst: float  # the largest loss of a pair that is not linked; 0 if all are
     mean: float  # largest over observers of the mean over all peers
+    liars: int  # how many rule "clip" tolerates, whoever they are (gossip:LIE-2)
     exact: bool
 
     def plain(self) -> dict[str, Any]:
@@ -76,6 +78,7 @@ def design(name: str | Graph, steps: int = ROUNDS) -> Design:
         bound=float(rank_bound(found).max() - 1),
         worst=float(np.nanmax(strangers)) if strangers.size else 0.0,
         mean=losses.mean,
+        liars=tolerated_liars(found, tolerated_weight(found, ERROR["clip"])),
         exact=bool(losses.exact.all()),
     )
 

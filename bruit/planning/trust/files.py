@@ -110,8 +110,13 @@ def read_trust(path: str | Path, epsilon: float, peers: int | None = None) -> Ar
         )
     found = [_pair(path, number, row) for number, row in enumerate(rows, 2)]
     n = max(max(u, v) for u, v, _ in found) + 1 if peers is None else peers
-    caps = np.full((n, n), float(epsilon))
+    caps, told = np.full((n, n), float(epsilon)), set[tuple[int, int]]()
     for number, (u, v, value) in enumerate(found, 2):
+        if (u, v) in told:
+            raise ConfigError(
+                f"{path}, line {number}: what peer {v} may learn of peer {u} is said twice; keep one"
+            )
+        told.add((u, v))
         if max(u, v) >= n:
             raise ConfigError(
                 f"{path}, line {number}: there is no peer {max(u, v)}, the peers are 0..{n - 1}"

@@ -218,6 +218,12 @@ def _limits(caps: Array, delta: float) -> Array:
         raise PrivacyError(
             "every pair needs a positive epsilon; a pair without one has no bound to keep"
         )
+    bare = np.flatnonzero(np.all(np.isinf(caps) | ~off, axis=1))
+    if len(bare):
+        raise PrivacyError(
+            f"peer {bare[0]} hides nothing from anybody, and would have no noise, which nobody else"
+            " could hide behind; give it a cap, 1000 is next to none"
+        )
     values, place = np.unique(caps[off], return_inverse=True)
     limits = np.full(caps.shape, np.inf)
     most = [mu_of(float(value), delta) if value < np.inf else np.inf for value in values]

@@ -6,6 +6,12 @@ they are called, so that nobody loads a compiler who does not need it.
 
 from bruit.privacy.exact.all_pairs import pairwise
 from bruit.privacy.exact.blas import one_blas_thread
+from bruit.privacy.exact.correlated import (
+    FINENESS,
+    CorrelatedNoise,
+    correlated_losses,
+    edge_parts,
+)
 from bruit.privacy.exact.drift import lengths
 from bruit.privacy.exact.echelon import Echelon, krylov_echelon
 from bruit.privacy.exact.gopa_spectrum import (
@@ -18,6 +24,7 @@ from bruit.privacy.exact.gopa_spectrum import (
 from bruit.privacy.exact.krylov import Leverage, Status, group_loss, leverage, row_space
 from bruit.privacy.exact.largest_forms import largest_form
 from bruit.privacy.exact.masked_rounds import MaskedRound, masked_losses
+from bruit.privacy.exact.meeting_losses import MeetingLosses
 from bruit.privacy.exact.modular import PRIMES, THREE, centered
 from bruit.privacy.exact.rational import from_residues
 from bruit.privacy.exact.rows import (
@@ -44,14 +51,17 @@ from bruit.privacy.exact.unequal import unequal_joint, unequal_loss, unequal_row
 from bruit.privacy.exact.wide import Wide
 
 __all__ = [
+    "FINENESS",
     "PRIMES",
     "THREE",
+    "CorrelatedNoise",
     "Echelon",
     "GraphAt",
     "KnownRows",
     "Laplacian",
     "Leverage",
     "MaskedRound",
+    "MeetingLosses",
     "Modulo",
     "Quadrature",
     "Status",
@@ -60,7 +70,9 @@ __all__ = [
     "checked_observers",
     "checked_steps",
     "checked_symmetry",
+    "correlated_losses",
     "decided",
+    "edge_parts",
     "from_residues",
     "group_loss",
     "inverse_diagonal",

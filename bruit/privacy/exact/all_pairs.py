@@ -2,24 +2,23 @@
 matrix.
 
 On graphs with a translation group one observer tells all. Otherwise every observer is computed and
-certified on its own (bruit.privacy.exact.krylov), in threads; the rows modulo primes are projected
-once for all observers (gossip:MUF-2, MUF-3).
+certified on its own (bruit.privacy.exact.krylov), in threads or where that was chosen
+(`bruit.on`); the rows modulo primes are projected once for all observers (gossip:MUF-2, MUF-3).
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from functools import cached_property, partial
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bruit.arrays import Array, Bools, Ints
 from bruit.errors import ConfigError
 from bruit.privacy.exact.blas import one_blas_thread
+from bruit.privacy.exact.hands import Hands
 from bruit.privacy.exact.krylov import (
     Certificate,
     Leverage,
@@ -63,7 +62,6 @@ observers beyond it are charged 1 and flagged. When most of so many probes need 
 not tried in doubles either. Ask for one observer alone and it is refined whatever it takes."""
 
 Progress = Callable[[int, int], None]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,22 +108,19 @@ def pairwise(
         work = Work(
             graph=graph,
             steps=steps,
-            pool=pool,
-            threads=threads,
             residues=residues,
             alike=has_twins(graph, residues),
         )
-        return _collected(work, _all_ranks(work), progress)
+        hands = Hands(pool, threads)
+        return _collected(work, hands, _all_ranks(work, hands), progress)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is computed, and by how many threads."""
+    """What is computed."""
 
     graph: "Graph"
     steps: int
-    pool: ThreadPoolExecutor
-    threads: int
     residues: Residues
     alike: bool  # whether the graph has twins for some observer who hears of everybody
 
@@ -139,16 +134,44 @@ class Work:
             return singletons(span)
         return cells_of(span, self.residues)
 
-    def in_order(self, task: Callable[[int], T], items: Iterable[int]) -> Iterator[T]:
-        """Results in the order of the items, with at most a few pieces of work ahead, so that
-        memory stays flat."""
-        remaining = iter(items)
-        waiting = deque(
-            self.pool.submit(task, item) for item in islice(remaining, 4 * self.threads)
-        )
-        while waiting:
-            yield waiting.popleft().result()
-            waiting.extend(self.pool.submit(task, item) for item in islice(remaining, 1))
+
+@dataclass(frozen=True)
+class _LossesSeenBy:
+    """The losses of one observer. Fresh memory for every observer would cost a tenth of the
+    time."""
+
+    work: Work
+    ranks: list[Ranks | None]
+    refine: bool = False
+
+    @cached_property
+    def _rooms(self) -> SimpleQueue[Array]:
+        return SimpleQueue()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"work": self.work, "ranks": self.ranks, "refine": self.refine}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __call__(self, v: int) -> Leverage:
+        work, found, known = self.work, self.ranks[v], np.array([v])
+        span = work.span(v)
+        if span is None or found is None:
+            return nothing_heard(work.graph.n, known)
+        room = self._room()
+        try:
+            return certified(work.graph, span, found, work.cells(span), known, room, self.refine)
+        finally:
+            self._rooms.put(room)
+
+    def _room(self) -> Array:
+        try:
+            return self._rooms.get_nowait()
+        except Empty:
+            return np.empty(
+                max((one.total * self.work.graph.n for one in self.ranks if one), default=0)
+            )
 
 
 def _translated(graph: "Graph", one: Leverage, progress: Progress | None) -> PairLosses:
@@ -172,24 +195,10 @@ def _translated(graph: "Graph", one: Leverage, progress: Progress | None) -> Pai
     )
 
 
-def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None) -> PairLosses:
-    graph, n = work.graph, work.graph.n
-    # Fresh memory for every observer would cost a tenth of the time.
-    largest = max((found.total * n for found in ranks if found is not None), default=0)
-    rooms: SimpleQueue[Array] = SimpleQueue()
-    for _ in range(work.threads):
-        rooms.put(np.empty(largest))
-
-    def view(v: int, refine: bool = False) -> Leverage:
-        span, found, known = work.span(v), ranks[v], np.array([v])
-        if span is None or found is None:
-            return nothing_heard(n, known)
-        room = rooms.get()
-        try:
-            return certified(graph, span, found, work.cells(span), known, room, refine)
-        finally:
-            rooms.put(room)
-
+def _collected(
+    work: Work, hands: Hands, ranks: list[Ranks | None], progress: Progress | None
+) -> PairLosses:
+    n, view = work.graph.n, _LossesSeenBy(work, ranks)
     m = np.empty((n, n), order="F")
     certificates: dict[int, Certificate] = {}
     exact = np.ones(n, dtype=bool)
@@ -198,19 +207,22 @@ def _collected(work: Work, ranks: list[Ranks | None], progress: Progress | None)
         m[:, v], exact[v] = seen.loss, seen.status == "exact"
         certificates[v] = seen.certificate
 
-    done = 0
     order = sorted(range(n), key=lambda v: v % max(1, n // PROBES) != 0)  # the probes first
-    for v, seen in zip(order, work.in_order(view, order), strict=False):
+    probes, others = order[:PROBES], order[PROBES:]
+    for v, seen in zip(probes, hands.in_order(view, probes), strict=True):
         note(v, seen)
-        done += 1
         if progress is not None:
-            progress(done, n)
-        if done == PROBES < n and _hopeless(work, ranks, exact[order[:done]]):
-            break
-    for v in order[done:]:
-        note(v, _untried(work, ranks[v], v))
-    again = _affordable(work, ranks, exact)
-    for v, seen in zip(again, work.in_order(partial(view, refine=True), again), strict=True):
+            progress(len(certificates), n)
+    if others and _hopeless(work, ranks, exact[probes]):
+        for v in others:
+            note(v, _untried(work, ranks[v], v))
+        others = []
+    before = len(certificates)
+    said = None if progress is None else lambda done, _: progress(before + done, n)
+    for v, seen in zip(others, hands.in_order(view, others, said), strict=True):
+        note(v, seen)
+    again, refined = _affordable(work, ranks, exact), _LossesSeenBy(work, ranks, refine=True)
+    for v, seen in zip(again, hands.in_order(refined, again), strict=True):
         note(v, seen)
     np.fill_diagonal(m, np.nan)
     return _with_certificates(m, exact, certificates)
@@ -278,11 +290,11 @@ def _affordable(work: Work, ranks: list[Ranks | None], exact: Bools) -> list[int
     return chosen
 
 
-def _all_ranks(work: Work) -> list[Ranks | None]:
+def _all_ranks(work: Work, hands: Hands) -> list[Ranks | None]:
     """Ranks of every observer; the second prime only for those whom the first does not settle."""
     graph, n = work.graph, work.graph.n
     if 4 * work.steps * n * shared_width(graph, work.steps) > SHARED_BYTES:
-        return list(work.in_order(partial(_own_ranks, work), range(n)))
+        return list(hands.in_order(partial(_own_ranks, work), range(n)))
     words: list[dict[int, Eliminated]] = [{} for _ in range(n)]
     most, starts = [-1] * n, np.diff(graph.weights.indptr) - 1
     unsettled = list(range(n))
@@ -290,7 +302,7 @@ def _all_ranks(work: Work) -> list[Ranks | None]:
         if not unsettled:
             break
         task = partial(_shared_word, work, shared_rows(graph, work.steps, prime))
-        for v, (largest, word) in zip(unsettled, work.in_order(task, unsettled), strict=True):
+        for v, (largest, word) in zip(unsettled, hands.in_order(task, unsettled), strict=True):
             most[v], words[v][prime] = largest, word
         unsettled = [v for v in unsettled if most[v] > words[v][prime].profile.max(initial=-1)]
     return [

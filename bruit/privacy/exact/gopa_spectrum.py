@@ -43,15 +43,18 @@ class Laplacian:
         return int(self.component.max(initial=0)) == 0
 
 
-def laplacian_among(graph: Graph, peers: Ints) -> Laplacian:
-    """L of the subgraph induced by these peers, weights forgotten: an edge is an edge."""
+def laplacian_among(graph: Graph, peers: Ints, parts: Array | None = None) -> Laplacian:
+    """L of the subgraph induced by these peers, weights of mixing forgotten: an edge is an edge, or
+    carries its part of the noise  # parts (edges,), all above 0."""
     place = np.full(graph.n, -1)
     place[peers] = np.arange(len(peers))
     ends = place[graph.edges()]
-    ends = ends[(ends >= 0).all(axis=1)]
+    kept = (ends >= 0).all(axis=1)
+    sizes = np.ones(len(ends)) if parts is None else parts**2
+    ends, sizes = ends[kept], np.tile(sizes[kept], 2)
     a, b = np.concatenate((ends[:, 0], ends[:, 1])), np.concatenate((ends[:, 1], ends[:, 0]))
-    links = csr_array((np.ones(len(a)), (a, b)), shape=(len(peers), len(peers)))
-    degree = np.bincount(a, minlength=len(peers)).astype(np.float64)
+    links = csr_array((sizes, (a, b)), shape=(len(peers), len(peers)))
+    degree = np.bincount(a, sizes, minlength=len(peers)).astype(np.float64)
     diagonal = csr_array(
         (degree, np.arange(len(peers)), np.arange(len(peers) + 1)), shape=links.shape
     )

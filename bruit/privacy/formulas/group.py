@@ -1,4 +1,4 @@
-"""Group privacy: what a promise about one record says of a person with k of them.
+"""Group privacy: what a promise about one record says of a person with k of them (silo:SILO-12).
 
     mu-GDP for one record is k mu-GDP for k         (walk the k records one at a time: shifts add up)
     (eps, delta) for one is (k eps, delta (1 + e^eps + ... + e^((k-1) eps))) for k
@@ -8,12 +8,25 @@ that gives least. Known events are scaled one by one (k times the sensitivity); 
 sample is taken by the better of the second law and of the same sum over everybody, scaled. Hypotheses:
 the k records differ in k steps of the adjacency at hand; replacing a person with k records by one with
 other k records is k replacements, removing one is k removals.
+
+Finite precision stays what it is: R of fp:FP-0 compares the bits with real numbers on the *same*
+records, so no step between records is in it. The records move in real numbers, and one comparison is
+made at either end.
+
+*Why a secret sample is charged as if every record were in it.* Fix the coins of all records, the
+same for both sets of data; coins of records that are gone are thrown and not used. Given them, a
+release is Gaussian around one of two sums that are at most k times a record's move apart. The
+hockey-stick divergence is jointly convex, so that of the two mixtures over coins is at most the
+mean over coins of those given the coins, each of which is at most that of rate 1. So the Gaussian
+pair at rate 1 dominates every release given the past, and dominating pairs compose. Sampling helps
+one record hide among others; it hides nobody who owns them all.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from bruit.errors import PrivacyError
 from bruit.privacy.events import (
@@ -25,6 +38,7 @@ from bruit.privacy.events import (
     LaplaceEvent,
     Mask,
     SampledGaussianEvent,
+    record_event,
 )
 from bruit.privacy.profile import (
     EventsProfile,
@@ -35,6 +49,7 @@ from bruit.privacy.profile import (
     least_epsilon,
 )
 from bruit.privacy.toolbox.gaussian import epsilon_of
+from bruit.privacy.toolbox.sampled_pld import slack
 
 
 def check_group(k: int) -> None:
@@ -65,7 +80,7 @@ def scaled_profile(profile: Profile, k: int) -> Profile | None:
         return EventsProfile(tuple(scaled_events(profile.events, k)))
     if isinstance(profile, Rounded):
         inner = scaled_profile(profile.inner, k)
-        return None if inner is None else Rounded(inner, profile.rounding * k * k)
+        return None if inner is None else Rounded(inner, profile.rounding)
     return profile.scaled(1 / k) if isinstance(profile, MixtureProfile) else None
 
 
@@ -81,18 +96,18 @@ def scaled_events(events: Iterable[tuple[Event, int]], k: int) -> list[tuple[Eve
 def _scaled(event: Event, k: int) -> Event:
     if isinstance(event, Exact | Mask):
         return event
-    if isinstance(event, GaussianEvent):
-        return GaussianEvent(event.noise_multiplier / k, event.rounding * k * k)
     if isinstance(event, SampledGaussianEvent):  # as if every record joined
-        half = 2 if event.adjacency == "replace" else 1
-        return GaussianEvent(event.noise_multiplier / (half * k), event.rounding * k * k)
-    if isinstance(event, LaplaceEvent):
-        return LaplaceEvent(event.noise_multiplier / k)
-    if isinstance(event, DiscreteGaussianEvent):
-        return DiscreteGaussianEvent(event.noise_multiplier / k)
+        return _scaled(
+            record_event(event.noise_multiplier, 1.0, event.adjacency, event.rounding), k
+        )
+    if isinstance(event, GaussianEvent | LaplaceEvent | DiscreteGaussianEvent):
+        return replace(event, noise_multiplier=event.noise_multiplier / k)
     if isinstance(event, BoundedEvent):
-        return BoundedEvent(k * event.epsilon, min(1.0, event.delta * _steps(event.epsilon, k)))
-    raise PrivacyError(f"nobody knows what {event!r} costs k records")
+        delta = event.delta * _steps(event.epsilon, k) if event.delta else 0.0
+        return BoundedEvent(k * event.epsilon, min(1.0, delta))
+    raise PrivacyError(
+        f"what {event!r} says of one record is not known of several; ask about one record"
+    )
 
 
 def _steps(epsilon: float, k: int) -> float:
@@ -104,15 +119,20 @@ def _steps(epsilon: float, k: int) -> float:
 
 def _by_steps(profile: Profile, k: int, delta: float) -> float:
     """k times the least eps whose delta, stepped k times, is small enough; what was checked is
-    returned."""
+    returned. Deltas are floats: they end (below 5e-324 is 0), those of composed distributions err, and
+    e^((k-1) eps) has no end. So what is set aside for the arithmetic of samples is set aside here, too."""
+    pure = k * profile.pure()
     if delta == 0:
-        return k * profile.pure()
+        return pure
+    releases = (
+        sum(count for _, count in profile.events) if isinstance(profile, EventsProfile) else 1
+    )
+    aside = slack(releases)
 
     def stepped(epsilon: float) -> float:
-        single = profile.delta(epsilon)
-        return 0.0 if single == 0 else single * _steps(epsilon, k)
+        return (profile.delta(epsilon) + aside) * _steps(epsilon, k)
 
-    return k * least_epsilon(stepped, delta)
+    return min(pure, k * least_epsilon(stepped, delta))
 
 
 def mu_of(profile: Profile) -> float | None:

@@ -13,14 +13,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
+from bruit.graphs import Graph
 from bruit.privacy.guarantee import Hypothesis, Status
 from bruit.privacy.theorem import STANDING, Facts, Theorem, one_release
 from bruit.privacy.theorems.consensus import agreed
 
 if TYPE_CHECKING:
     from bruit.privacy.exact import Leverage
+
+
+UNEQUAL = (
+    "the links have weights of different sizes: that breaks symmetries, and plain gossip on them tends"
+    " to expose more peers than with equal ones (gossip:MUF-X5)"
+)
+
+
+def _unequal(graph: Graph) -> bool:
+    """Whether two links have different weights."""
+    ends = graph.edges()
+    weights = np.asarray(graph.weights[ends[:, 0], ends[:, 1]]).ravel()
+    return bool(len(weights) and np.ptp(weights) > 1e-12)
 
 
 @dataclass(frozen=True)
@@ -83,7 +99,9 @@ class ExactGossip(Theorem):
 
     def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
         found = self._losses_of_view(facts, observers)
-        return (f"{found.status}: {found.certificate}",)
+        graph = facts.fixed_graph()
+        unequal = graph is not None and graph.exponents is not None and _unequal(graph)
+        return (f"{found.status}: {found.certificate}", *((UNEQUAL,) if unequal else ()))
 
     def ends_known(self, facts: Facts) -> bool:
         return not self.accelerated and agreed(facts, 0, facts.steps)

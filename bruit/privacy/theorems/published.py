@@ -1,21 +1,40 @@
-"""The printed pairwise losses of Muffliato. NOT A GUARANTEE: kept to reproduce figures and to
-compare.
+"""The printed pairwise losses of Muffliato, in rounds and by meetings. NOT A GUARANTEE: kept to
+reproduce figures and to compare.
 
 The printed theorem adds up the divergences of the single messages, although all of them carry the
 same noise; the sum is no upper bound of what they tell together. Path 0-1-2 after two steps:
 printed 1/3 for peer 2 in the view of 0, true 1. For a bound that holds see
 bruit.privacy.exact.krylov. (Cyffers, Even, Bellet, Massoulie, Muffliato, arXiv:2206.05091;
 gossip:MUF-1, MUF-5.)
+
+Given the meetings of randomized Muffliato it is (Theorem 6.4; gossip:MUF-7)
+
+    m_uv = sum over the meetings of v, at which w tells x_w = sum_u B_wu (x_u + noise_u), of B_wu^2 / ||B_w||^2
+
+with B the product of the pair averages so far. An example: path 0-1-2, meetings {0, 1}, {1, 2},
+{0, 1}. For peer 2 in the view of 0 it says 2/3. The truth is 1, since 0 knows by then what 1 and
+itself put in. For a bound that holds see bruit.privacy.theorems.meetings.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.privacy.exact import GraphAt, checked_observers, checked_steps, sequence_rows
+from bruit.privacy.exact import (
+    GraphAt,
+    checked_observers,
+    checked_steps,
+    meeting_rows,
+    sequence_rows,
+)
+from bruit.privacy.guarantee import Hypothesis, Status
+from bruit.privacy.question import Peers
+from bruit.privacy.theorem import STANDING, Facts, Theorem, one_release
+from bruit.privacy.theorems.meetings import KNOWN
 
 if TYPE_CHECKING:
     from bruit.graphs.graph import Graph, Weights
@@ -123,3 +142,32 @@ def published_walk(graph: "Graph", observer: int, steps: int) -> Array:
         column = np.asarray(graph.weights @ column)
         total += column**2
     return graph.n * float(row[neighbors].min()) ** -2 * total
+
+
+def source_6_4(n: int, a: Ints, b: Ints, seen_by: Peers) -> Array:
+    """NOT A GUARANTEE. The printed sum over the meetings {a_t, b_t}, in order, for all peers
+    # (n,).
+
+    >>> source_6_4(3, np.array([0, 1, 0]), np.array([1, 2, 1]), 0)[1:].round(6).tolist()
+    [1.166667, 0.666667]
+    """
+    return published_rows(meeting_rows(n, a, b, np.atleast_1d(seen_by)).messages)
+
+
+@dataclass(frozen=True)
+class PublishedMeetings(Theorem):
+    """Theorem 6.4 for the meetings that happened: NOT a bound."""
+
+    title: ClassVar[str] = "the printed loss of randomized Muffliato, which is not a guarantee"
+    spec: ClassVar[str] = "gossip:MUF-7 printed"
+    status: ClassVar[Status] = "published"
+    about: tuple[str, ...] = field(default=("pair-averaging",), kw_only=True)
+
+    def conditions(self, facts: Facts) -> tuple[Hypothesis, ...]:
+        return (one_release(facts), KNOWN, *STANDING)
+
+    def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
+        return source_6_4(facts.n, facts.meetings.a, facts.meetings.b, observers)
+
+    def notes(self, facts: Facts, observers: tuple[int, ...]) -> tuple[str, ...]:
+        return ("not a guarantee: messages that share noise are added up as if each had its own",)

@@ -56,6 +56,7 @@ CELLS, FARTHEST = 2e6, 1e5
 largest spread."""
 
 CELL = 1e-4  # the finest of these cells, but for secret samples
+LEAST_NOISE = 1e-12  # less is charged as none: far below, its square would be no float
 MOST_NOISE, MOST_SAMPLED_NOISE = 1e150, 1e6  # more is charged as this much: numbers stay floats
 MOST_RELEASES = 2**24  # that a budget is asked about
 
@@ -170,16 +171,16 @@ def tally(events_with_counts: Iterable[tuple[Event, int]]) -> EventTotals:
     do samples of both adjacencies together."""
     total = EventTotals()
     for event, count in _simple(events_with_counts):
-        if isinstance(event, GaussianEvent) and event.noise_multiplier:
+        if isinstance(event, GaussianEvent) and event.noise_multiplier >= LEAST_NOISE:
             total.square += count / min(event.noise_multiplier, MOST_NOISE) ** 2
             total.rounding += count * event.rounding if event.rounding < math.inf else 0.0
-        elif isinstance(event, SampledGaussianEvent) and event.noise_multiplier:
+        elif isinstance(event, SampledGaussianEvent) and event.noise_multiplier >= LEAST_NOISE:
             z = min(event.noise_multiplier, MOST_SAMPLED_NOISE)
             total.sampled[z, event.rate, event.adjacency] += count
             total.rounding += count * event.rounding if event.rounding < math.inf else 0.0
-        elif isinstance(event, DiscreteGaussianEvent) and event.noise_multiplier:
+        elif isinstance(event, DiscreteGaussianEvent) and event.noise_multiplier >= LEAST_NOISE:
             total.rho += count * event.rho
-        elif isinstance(event, LaplaceEvent) and event.noise_multiplier:
+        elif isinstance(event, LaplaceEvent) and event.noise_multiplier >= LEAST_NOISE:
             total.laplace[event.noise_multiplier] += count
         elif isinstance(event, BoundedEvent) and event.epsilon < math.inf:
             total.failure += count * event.delta

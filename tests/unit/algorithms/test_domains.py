@@ -39,6 +39,7 @@ ZERO = {  # where 0 means something: nothing of it, or the peer of that number
     "flat",
     "inner",
     "updates",
+    ("private-descent", "warm"),
     "confidences",
     "server",
     "chosen",
@@ -46,6 +47,14 @@ ZERO = {  # where 0 means something: nothing of it, or the peer of that number
     "first",
     "activations",
     "tau",
+    "own",
+    "pair",
+    "back",  # nothing is taken back
+    ("decor", "ratio"),
+    "tolerate",  # nobody lies
+    "liars",
+    "strength",
+    ("robust-sgd", "floor"),
     "omega",  # no mask: allowed, and without a theorem
     "dropouts",
     "spare",

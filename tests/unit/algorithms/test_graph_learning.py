@@ -89,6 +89,19 @@ def test_every_read_is_in_the_ledger():
     assert 0 < run.epsilon(of=0, seen_by=1) < np.inf
 
 
+def test_how_often_a_peer_reads_does_not_follow_from_what_was_said():
+    """Peers whose models are so far apart that no pair gets a weight pay as often as others: else
+    the epsilon that is told would itself tell whose models are near."""
+    algorithm = br.GraphLearning(look=2, learn=3, updates=4, floor=1.0)
+    noise, counts = br.Gaussian(clip=1000.0, sigma=0.01), []
+    for apart in (0.1, 500.0):
+        task = br.tasks.Mean(np.linspace(0.0, apart, 6)[:, None])
+        run = br.run(algorithm, complete(6), task, privacy=noise, steps=20, seed=1)
+        counts.append(run.facts().releases().tolist())
+        assert (run.state.weight.rows.max() == 0) == (apart > 1)
+    assert counts[0] == counts[1]
+
+
 def test_a_loss_is_released_within_its_range():
     """With hardly any noise the answer is the loss cut at the ceiling, and it costs one release."""
     task, ledger = br.tasks.Mean(np.array([[0.0], [3.0]])), Ledger(peers=2)

@@ -136,3 +136,26 @@ def test_a_walk_whose_law_would_take_too_long_is_refused():
         ConfigError, match=r"takes too long to compute; say the noise by privacy.sigma"
     ):
         enough(Walk(), graph("torus:40x40"), 10**6, Turns())
+
+
+@pytest.mark.parametrize(
+    ("schedule", "name"),
+    [(Wakes(40), "ring:5"), (Pairs("weights", 40), "star:5"), (Pairs("edges", 40), "path:4")],
+)
+def test_counted_activations_are_binomial(schedule, name):
+    """Against how often each peer is in the timetables of 400 seeds: deviations of six standard
+    deviations of a mean have a chance below 1e-7."""
+    chosen, found = graph(name), []
+    for seed in range(400):
+        events = schedule.meetings(chosen, 0, Replay(seed))
+        ends = events.a if isinstance(schedule, Wakes) else np.append(events.a, events.b)
+        found.append(np.bincount(ends, minlength=chosen.n))
+    rates = np.ones(chosen.n) if isinstance(schedule, Wakes) else meeting_rates(schedule, chosen)
+    laws = [binom(40, rate / chosen.n) for rate in rates]
+    for peer, law in enumerate(laws):
+        counts = np.array(found)[:, peer]
+        assert abs(counts.mean() - law.mean()) < 6 * law.std() / 20
+    told = enough(schedule, chosen, 8, Turns())
+    above = [sum(float(law.sf(k)) for law in laws) for k in (told.turns, told.turns - 1)]
+    assert above[0] <= 1 - SURE < above[1]
+    assert told.law == "the peers' timetable"

@@ -260,6 +260,8 @@ def test_a_protocol_that_cannot_says_why():
         plan(Question(16, 1.0, job="learning", contributions=3), "ring")
     with pytest.raises(ConfigError, match="knows no protocol 'carrier-pigeon'"):
         plan(Question(16, 1.0), "carrier-pigeon")
+    with pytest.raises(ConfigError, match="'wlak'; did you mean 'walk'"):
+        plan(Question(16, 1.0), "wlak")
     assert "ring" in plan(Question(16, 1.0, job="learning", contributions=3)).refused
 
 

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import bruit as br
+from bruit.algorithms.algorithm import algorithm_from
 from bruit.errors import PrivacyError
 from bruit.graphs import butterfly, complete, path, ring, star, torus
+from bruit.graphs import graph as named
+from bruit.planning.noise import Planned
 from bruit.planning.option import rounded_up
 from bruit.planning.plan import plan, protocols
-from bruit.planning.precision import Planned
 from bruit.planning.question import Question
 from bruit.privacy.ahead.walk_pairs import pair_guarantee
 from bruit.privacy.profile import Rounded
@@ -47,6 +49,10 @@ RUN = {
     ("renoised", "mean"): lambda option: (br.Renoised(0.1), TORUS),
     ("ring", "mean"): lambda option: (br.RingSum(published=True), ring(9)),
     ("gopa", "mean"): lambda option: (br.Gopa(ratio_of(option)), complete(9)),
+    ("masked-consensus", "learning"): lambda option: (
+        algorithm_from(option.algorithm or {}),
+        TORUS,
+    ),
     ("fed-avg", "learning"): lambda option: (br.FedAvg(rate=0.3), star(9)),
 }
 ELSEWHERE = {
@@ -168,10 +174,10 @@ def test_a_pair_with_a_cap_of_its_own_keeps_it_on_the_grid():
         option = plan(
             question if name != "local-dp" else replace(question, steps=None), name
         ).chosen
-        algorithm = br.Averaging() if name != "renoised" else br.Renoised(0.1)
-        run = rehearse(
-            algorithm, path(5), br.Gaussian(clip=0.5, sigma=option.noise_multiplier), 8, dim=3
-        )
+        graph = named(option.graph) if name == "renoised" else path(5)  # weights made for caps
+        algorithm = br.Averaging() if name != "renoised" else algorithm_from(option.algorithm or {})
+        noise = br.Gaussian(clip=0.5, sigma=option.noise_multiplier)
+        run = rehearse(algorithm, graph, noise, 8, dim=3)
         assert float(run.epsilon(of=4, seen_by=0)) <= 0.02 + 1e-12
         assert run.summary().epsilons[0] <= 1.0 + 1e-12
 

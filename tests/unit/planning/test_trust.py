@@ -123,3 +123,14 @@ def test_bad_caps_are_refused():
         plan_trust(np.zeros((3, 3)))
     with pytest.raises(ConfigError, match="2 to 128 peers"):
         plan_trust(np.ones((1, 1)))
+
+
+@pytest.mark.parametrize("open_peers", [(0, 1, 2, 3), (2,)])
+def test_who_hides_nothing_from_anybody_is_told_so(open_peers):
+    """Of all it was told what horizon Muffliato needs; of one, to raise the smallest caps."""
+    caps = np.ones((4, 4))
+    caps[list(open_peers)] = np.inf
+    with pytest.raises(PrivacyError, match=f"peer {open_peers[0]} hides nothing from anybody"):
+        plan_trust(caps)
+    caps[list(open_peers)] = 1000.0
+    assert np.all(plan_trust(caps).multipliers > 0)

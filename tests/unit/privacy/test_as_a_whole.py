@@ -72,9 +72,15 @@ def test_every_kind_of_release():
     assert as_a_whole([(Exact(), 1)], 5) == math.inf
 
 
-def test_what_is_not_known_is_refused():
-    with pytest.raises(PrivacyError, match="is not known of all that a peer holds"):
-        as_a_whole([(BoundedEvent(epsilon=0.1, delta=1e-9), 1)], 5)
+def test_a_statement_is_stepped():
+    """silo:SILO-12: five steps of (0.1, 1e-9)."""
+    assert as_a_whole([(BoundedEvent(epsilon=0.1, delta=1e-9), 1)], 5) == pytest.approx(
+        0.5, abs=1e-3
+    )
+    assert as_a_whole([(BoundedEvent(epsilon=0.1, delta=1e-9), 1)], 200) == math.inf
+
+
+def test_what_is_no_number_of_records_is_refused():
     for records in (0, -1, 2.5, True):
         with pytest.raises(PrivacyError, match="holds 1 or more records"):
             as_a_whole([(sampled(1.0), 1)], records)

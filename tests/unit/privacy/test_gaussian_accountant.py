@@ -21,6 +21,7 @@ from bruit.privacy.events import (
     GaussianEvent,
     LaplaceEvent,
     Mask,
+    SampledGaussianEvent,
     SelfComposed,
 )
 from bruit.privacy.toolbox.gaussian import (
@@ -226,6 +227,19 @@ def test_moving_two_coordinates_tells_less_than_moving_one(a, b):
         two = delta(x - b, a) / 2 + delta(x + b, a) * math.exp(-b) / 2
         two += np.sum(delta(x - middle, a) * np.exp((middle - b) / 2) / 4) * width
         assert two <= float(delta(np.array(x), a + b)) + 1e-8
+
+
+@pytest.mark.parametrize("z", [5e-324, 1e-200, 1e-100, 1e-20])
+def test_noise_that_is_next_to_nothing_is_charged_as_none(z):
+    """Its square is no float any more: an account with such a line could not be read."""
+    kinds = (
+        GaussianEvent(z),
+        LaplaceEvent(z),
+        DiscreteGaussianEvent(z),
+        SampledGaussianEvent(z, 0.1),
+    )
+    for event in kinds:
+        assert compose_epsilon([(event, 1)], 1e-6) == math.inf
 
 
 def test_exact_reads_masks_and_nothing():

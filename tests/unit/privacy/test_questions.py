@@ -124,3 +124,23 @@ def test_one_observer_of_a_butterfly_costs_one_column(relabel, monkeypatch):
     done.epsilon(of=1, seen_by=2)
     assert sizes
     assert max(sizes) == 24
+
+
+def test_of_more_peers_than_a_table_holds_a_run_tells_what_holds_for_all(monkeypatch):
+    """A run of more than 16384 peers ended with exit code 2 after it was saved: its summary asked for
+    all pairs."""
+    run = br.run(
+        br.Averaging(),
+        "ring:8",
+        br.tasks.Mean.uniform(8, seed=0),
+        privacy=br.Gaussian(clip=0.5, sigma=2.0),
+        steps=2,
+    )
+    table = run.summary()
+    monkeypatch.setattr("bruit.privacy.account.MOST_PEERS", 7)
+    bound = run.summary()
+    assert bound.epsilons == (bound.local_epsilon,) * 3
+    assert bound.epsilons[0] >= table.epsilons[0]
+    assert "more than 7 peers" in bound.refused[-1]
+    with pytest.raises(br.PrivacyError, match="Ask about one pair"):
+        run.losses()

@@ -128,6 +128,7 @@ def test_the_watched_door_forwards_everything():
         "value",
         "value_with",
         "gradient",
+        "gradient_with",
         "prox",
         "envelope_gradient",
         "descent",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import bruit.adversary.audits.membership as game
+from bruit.adversary.audits import members
 from bruit.adversary.audits.members import RecordPool
 from bruit.adversary.audits.membership import (
     Game,
@@ -86,9 +86,11 @@ def test_forgotten_noise_is_caught(written, monkeypatch):
     """A planted bug: noise is claimed, and the models are learned without it. A true claim fails
     once in a million."""
     done, task = protocol_of(written(PRIVATE))
-    honest = game.run_protocol
+    honest = members.run_protocol
     monkeypatch.setattr(
-        game, "run_protocol", lambda *words, privacy, **more: honest(*words, privacy=None, **more)
+        members,
+        "run_protocol",
+        lambda *words, privacy, **more: honest(*words, privacy=None, **more),
     )
     found = audit_membership(
         done,

@@ -114,6 +114,25 @@ def test_the_slow_network_does_exhaust_patience():
         assert sum(miss.late for found in network.missed for miss in found) > 5
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "graph", "steps"),
+    [
+        (br.RobustAveraging(tolerate=0.1), grid(2, 4), 12),
+        (br.RobustSGD(tolerate=0.1, liars=(1,)), grid(2, 4), 12),
+        (br.Averaging(), butterfly(8, relabel=3), 9),  # sums on a grid
+    ],
+)
+def test_what_is_not_mixed_is_not_made_up_for(algorithm, graph, steps):
+    """A rule that cuts, or a sum of a butterfly, takes up no flow of a round before: the word is missed,
+    and is not counted as one that came late after all."""
+    chance = random.Random(1)
+    noise = br.Gaussian(clip=2.0, sigma=0.5)
+    peers = machines(algorithm, graph, small_task(8), steps, PATIENCE, noise=noise)
+    network = SlowNetwork(peers, lambda *_: 4 * chance.random() ** 4).run()
+    assert sum(len(found) for found in network.missed) > 5
+    assert not any(miss.late for found in network.missed for miss in found)
+
+
 def healed(graph, cut, steps, until, away=None):
     """Words across the cut arrive when it heals; everybody else is heard at once."""
     peers = machines(br.Averaging(), graph, small_task(graph.n), steps, PATIENCE)
@@ -146,13 +165,13 @@ def test_who_comes_back_passes_nothing_on_between_sides_that_were_cut_off():
     assert np.ptp(network.estimates(), axis=0).max() <= np.ptp(values(7), axis=0).max()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 29])
 @pytest.mark.parametrize("graph", [path(4), ring(7), grid(2, 4), complete(5), star(6)])
 def test_any_faults_keep_the_mean_and_nearly_the_range(graph, seed):
-    """Links cut for a while, two peers away for a while. A peer that lags behind one neighbor while
-    others keep up can still pass on a little, so models may leave the range of the values: in 400
-    such runs by 3.9 times the range at most, where the late flows of before left it by 127 times in
-    100. The bound is that measurement."""
+    """Links cut for a while, two peers away for a while. What comes after somebody's last round is
+    mixed by nobody, so models may leave the range of the values: in 400 such runs by 0.43 times the
+    range at most. Before a peer passed over all who had gone on without it, by 3.3 times, on the
+    grid with seed 29. The bound is above that measurement."""
     chance, n = random.Random(seed), graph.n
     cuts = {frozenset(chance.sample(range(n), 2)): 12 * chance.random() for _ in range(2 * n)}
     away = {peer: [(6 * chance.random(), 12.0)] for peer in chance.sample(range(n), 2)}
@@ -166,8 +185,8 @@ def test_any_faults_keep_the_mean_and_nearly_the_range(graph, seed):
     assert network.left_over() == []
     assert mean_error(network) < 1e-10
     began = values(n)
-    far = np.abs(network.estimates() - began.mean(axis=0)) / np.ptp(began, axis=0)
-    assert far.max() < 4
+    low, high, found = began.min(axis=0), began.max(axis=0), network.estimates()
+    assert (np.maximum(low - found, found - high) / (high - low)).max() < 0.75
 
 
 def test_a_message_after_the_last_round_is_made_up_for():

@@ -20,6 +20,7 @@ WALKS = [
     (br.RingSum(noise="shared", published=True), "ring:5", 7),
     (br.WalkSum(published=True), "complete:5", 12),
     (br.WalkSGD(published=True), "ring:5", 12),
+    (br.WalkADMM(gamma=0.5, l1=0.01, published=True), "complete:5", 12),
 ]
 ENGINES = {"bulk": br.Bulk(), "events": br.Events(), "late": br.Events(latency=0.3)}
 
@@ -84,7 +85,7 @@ def test_the_compiled_walk_publishes_too():
     assert np.array_equal(runs[1].estimates, np.tile(last_token(runs[1]), (9, 1)))
 
 
-@pytest.mark.parametrize("algorithm", [br.RingSum(), br.WalkSum(), br.WalkSGD()])
+@pytest.mark.parametrize("algorithm", [br.RingSum(), br.WalkSum(), br.WalkSGD(), br.WalkADMM()])
 def test_without_published_nobody_is_told(algorithm):
     run = br.run(
         algorithm, "ring:5", br.tasks.Mean.uniform(5, seed=0), privacy=NOISE, steps=10, seed=5
@@ -109,6 +110,23 @@ def test_publishing_changes_no_account_but_by_its_theorem():
         max(float(run.epsilon(of=u, seen_by=4, delta=1e-6)) for u in range(4)) for run in runs
     )
     assert quiet <= loud
+
+
+def test_a_told_token_of_proximal_steps_is_charged_as_all_of_them_told():
+    """Everybody is told what depends on all releases: nobody's account is below local DP, and telling
+    adds no release."""
+    task = br.tasks.Mean.uniform(5, seed=0)
+    quiet, loud = (
+        br.run(
+            br.WalkADMM(published=published), "complete:5", task, privacy=NOISE, steps=30, seed=5
+        )
+        for published in (False, True)
+    )
+    assert quiet.ledger.column("event").tolist() == loud.ledger.column("event").tolist()
+    for peer in range(4):
+        seen = float(loud.epsilon(of=peer, seen_by=4, delta=1e-6))
+        local = float(loud.epsilon(of=peer, seen_by="everybody", delta=1e-6))
+        assert seen == local == float(quiet.epsilon(of=peer, seen_by="everybody", delta=1e-6))
 
 
 def test_a_late_peer_is_told_as_well():

@@ -1,0 +1,158 @@
+"""Masked consensus: gossip gradient descent with a theorem on any graph, K exchanges after every
+gradient (gossip:MUF-X3).
+
+A stranger loses a part of a unit a round where gossip SGD is charged a whole one; a neighbor still hears
+almost the noisy gradient itself. So it is for budgets on the mean, and for caps that ask little of
+neighbors. Exchanges, message noise tau and mask omega are the best of a few.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bruit.algorithms.door import OnGrid
+from bruit.algorithms.gossip.exchange import message_form
+from bruit.algorithms.gossip.masked_consensus import MaskedConsensus
+from bruit.arrays import Array
+from bruit.errors import PrivacyError
+from bruit.graphs import Graph, spectral_gap
+from bruit.planning.gossip import fixed_graph
+from bruit.planning.noise import Planned, least_multiplier, least_noise
+from bruit.planning.option import Option, Traits, refuse_idle
+from bruit.planning.question import Question
+from bruit.planning.utility import masked_extra_variance, masked_spread
+from bruit.privacy.theorems.consensus import is_uniform
+
+SMOOTH = 0.25  # beta of logistic losses of rows of length 1
+PROTOCOL, MOST_PEERS, TAUS, MASKS = "masked-consensus", 100, (0.2, 0.5, 2.0), (0.3, 1.0)
+TRAITS = Traits(learning=(PROTOCOL,))
+
+
+def option(question: Question) -> Option:
+    """A gradient of everybody, K exchanges, a mask; round after round."""
+    refuse_idle(question, "steps", "cooldown")
+    graph, rounds = _graph(question), question.contributions
+    found = [_way(question, graph, *ways) for ways in _ways(graph)]
+    best = min(found, key=lambda way: _bound(question, graph, way, _noise(question, way)).error)
+    z, rounding = least_noise(
+        question,
+        lambda asked: least_multiplier(asked, best.losses)[0],
+        partial(_rounding, best.learner, graph, rounds),
+    )
+    told = _bound(question, graph, best, z)
+    learner, typical = best.learner, float(np.nanmedian(best.losses)) / rounds
+    return Option(
+        protocol=PROTOCOL,
+        graph=graph.name,
+        steps=rounds * learner.mixing,
+        noise_multiplier=z,
+        status="proven",
+        theorem="gradient descent with masked consensus",
+        spec="gossip:MUF-X3",
+        trust="peers follow the protocol and look only at what they receive; nobody drops out",
+        error=told.error,
+        at_most=True,
+        statement="gossip:MUF-X3, the mean model of all rounds",
+        messages=float(rounds * learner.mixing * graph.degrees.mean()),
+        loss=least_multiplier(question, best.losses)[1],
+        notes=(f"a typical pair loses {typical:.2g} units a round",),
+        rounding=rounding,
+        algorithm={
+            "name": PROTOCOL,
+            "rate": told.rate,
+            "mixing": learner.mixing,
+            "tau": learner.tau,
+            "omega": learner.omega,
+        },
+    )
+
+
+class _RoundChoice(NamedTuple):
+    learner: MaskedConsensus
+    losses: Array  # (n, n), of all rounds
+
+
+class _ToldError(NamedTuple):
+    rate: float
+    error: float
+
+
+def _graph(question: Question) -> Graph:
+    graph = fixed_graph(question)
+    if question.job != "learning":
+        raise PrivacyError("masked consensus learns a model; for a mean see renoised")
+    if question.colluders > 1:
+        raise PrivacyError(
+            "colluders are planned for other protocols; ask `bruit epsilon` for their loss here"
+        )
+    if graph.n > MOST_PEERS:
+        raise PrivacyError(
+            f"its exchanges are chosen by computing all pairs, for up to {MOST_PEERS} peers, found"
+            f" {graph.n}; ask `bruit epsilon` about {graph.name}"
+        )
+    if is_uniform(graph):
+        raise PrivacyError(
+            "on the complete graph everybody hears every noisy gradient at once: this is local DP"
+        )
+    return graph
+
+
+def _ways(graph: Graph) -> list[tuple[int, float, float]]:
+    """Few exchanges, and as many as mix to 1/e and to 1/n."""
+    gap = min(spectral_gap(graph), 0.999)
+    if gap <= 1e-12:
+        raise PrivacyError(f"the spectral gap of {graph.name} is 0: peers never agree; connect it")
+    once = math.ceil(-1 / math.log1p(-gap))
+    mixings = {1, once, math.ceil(once * math.log(graph.n))}
+    return [(mixing, tau, omega) for mixing in sorted(mixings) for tau in TAUS for omega in MASKS]
+
+
+def _way(question: Question, graph: Graph, mixing: int, tau: float, omega: float) -> _RoundChoice:
+    from bruit.privacy.exact import MaskedRound, masked_losses, one_blas_thread
+
+    each, n = MaskedRound(mixing, tau, omega), graph.n
+    with one_blas_thread():
+        if graph.group is not None:
+            one = masked_losses(graph, [each], 0)
+            m = np.stack([one[graph.translate(v)] for v in range(n)], axis=1)
+        else:
+            m = np.stack([masked_losses(graph, [each], v) for v in range(n)], axis=1)
+    np.fill_diagonal(m, np.nan)
+    learner = MaskedConsensus(mixing=mixing, tau=tau, omega=omega)
+    return _RoundChoice(learner, question.contributions * np.minimum(m, 1.0))
+
+
+def _noise(question: Question, way: _RoundChoice) -> float:
+    return least_multiplier(question, way.losses)[0]
+
+
+def _bound(question: Question, graph: Graph, way: _RoundChoice, z: float) -> _ToldError:
+    """D^2 / (2 rate T) + rate G^2 / 2 + beta rate^2 apart^2 / 2 at the best rate (gossip:MUF-X3), times
+    2 (2 + log T): of a mean of models that is not the sharpest word, but the one that other protocols
+    have for the last model (walk:RW-3), so that they compare."""
+    learner, rounds, size = way.learner, question.contributions, question.sensitivity
+    each = (learner.mixing, learner.tau, learner.omega)
+    spread = masked_spread(graph, *each)
+    variance = z**2 * (1 + masked_extra_variance(graph, *each)) / graph.n
+    squares = size**2 * (0.25 + question.dim * variance)
+    apart = size * (spread.drift / 2 + z * math.sqrt(question.dim * spread.noise))
+    best = question.diameter / math.sqrt(squares * rounds)
+    steps = np.minimum(np.geomspace(best / 1000, best, 200), 2 / SMOOTH)
+    rates = np.array([float(f"{rate:.2g}") for rate in steps])
+    far = question.diameter**2 / (2 * rates * rounds)
+    bounds = far + rates * squares / 2 + SMOOTH * (rates * apart) ** 2 / 2
+    place = int(np.argmin(bounds))
+    return _ToldError(float(rates[place]), 2 * (2 + math.log(rounds)) * float(bounds[place]))
+
+
+def _rounding(learner: MaskedConsensus, graph: Graph, rounds: int, home: Planned) -> float:
+    """R of a release, a noise on every copy of every message, and a mask, in every round."""
+    public = learner.prepare(graph, rounds * learner.mixing)
+    copies = message_form(public.exchange, home, more=1.0, memory=public.memory, copies=True)
+    mask = message_form(public.exchange, home, more=1.0, memory=public.memory)
+    each = home.drawn(OnGrid(copies.grid)) + learner.mixing * home.drawn(copies, learner.tau)
+    return graph.n * rounds * (each + home.drawn(mask, learner.omega))
