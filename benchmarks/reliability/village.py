@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bruit.accounts.register import WHERE as REGISTER
 from bruit.errors import BruitError
 from bruit.peers.founding.demo import read_json
 from bruit.peers.founding.founding import found
@@ -195,6 +196,7 @@ def _live(site: Path, lifeline: int) -> None:
         os.dup2(log, 1)
         os.dup2(log, 2)
         watch_lifeline(lifeline, [os.getpid()])
+        os.environ[REGISTER] = ""  # accounts of a village are gone with it
         _take_notes(
             os.open(site.parent / "notes.bin", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         )

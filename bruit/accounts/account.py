@@ -85,6 +85,15 @@ class Account:
         with self._writing() as (writer, _):
             writer.add({"what": "limit", "by": user(), **unit._asdict(), **about})
 
+    def state_since(self, price: Price) -> None:
+        """What was paid after the backup that this account came out of, as somebody states it."""
+        with self._writing() as (writer, balance):
+            if not balance.backup:
+                raise ConfigError(f"the account {self.path} did not come out of a backup")
+            if price.epsilon > 0:
+                writer.add({"what": "charge", "by": user(), **price.describe()})
+            writer.add({"what": "since", "by": user(), "backup": balance.backup})
+
     def share_with(self, other: Path) -> None:
         """Records made from these are the same people's: they pay from this account, by a link."""
         with self._writing():

@@ -2,26 +2,38 @@
 
     epsilon(delta) of a unit = composition of the events of all its charges, by the package's accountants
 
-A unit is a level and an adjacency. Charges of one unit compose; those of two are never added (a
-statement on one row and one on all that a peer holds are told side by side). Charges against different
+A unit is a level and an adjacency. Charges of one unit compose. What is promised of all that a holder
+has is true of each row in it, so these charges are in what one row has paid, too; a row that is replaced
+and one that comes or goes are never added, they are told side by side. Charges against different
 observers are added: that is true of an observer who sees all of it, if the hypotheses of each hold.
+
+Composed are the questions that were asked, as if they had been fixed beforehand. Where one number adds up
+they may as well have been chosen after earlier answers (gossip:DP-5): `however_chosen` says where.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, get_args
 
 from bruit.errors import PrivacyError
-from bruit.privacy.events import Adjacency, BoundedEvent, Event, event_from
+from bruit.privacy.events import (
+    Adjacency,
+    BoundedEvent,
+    Event,
+    GaussianEvent,
+    SampledGaussianEvent,
+    event_from,
+)
 from bruit.privacy.guarantee import level_facts, level_words
 from bruit.privacy.ledger import AT_MOST, Budget
 from bruit.privacy.profile import USUAL_DELTA
 from bruit.privacy.toolbox.pld import compose_epsilon, tally
 
 LEVELS = ("record", "user")
+WORTH = 0.99  # of a sum, from where on it is told as it is
 Events = tuple[tuple[Event, int], ...]
 
 
@@ -40,6 +52,11 @@ class Unit(NamedTuple):
                 f"found {level!r}, {adjacency!r}"
             )
         return cls(level, "replace" if level == "user" else adjacency)  # type: ignore[arg-type]
+
+    def covers(self, other: Unit) -> bool:
+        """Whether what is promised of this one holds of the other: each row is a part of all that its
+        holder has."""
+        return self == other or self.level == "user"
 
     def words(self) -> str:
         held = "one row" if self.level == "record" else "all that one holder has in it"
@@ -109,6 +126,14 @@ def _count(found: object) -> int:
     return found
 
 
+def kind_of(event: Event) -> Event:
+    """The event without its rounding, which hardly costs and differs from place to place."""
+    event = event.promised()
+    if isinstance(event, GaussianEvent | SampledGaussianEvent):
+        return replace(event, rounding=float("inf"))
+    return event
+
+
 def within(events: Iterable[tuple[Event, int]], limit: Budget) -> bool:
     """Whether all of it together is (epsilon, delta)-DP."""
     known = list(events)
@@ -150,6 +175,8 @@ class Balance:
 
     charged: list[Charged] = field(default_factory=list)
     limits: dict[Unit, Budget] = field(default_factory=dict)
+    backup: str = ""  # when the backup was made that it came out of, if it did
+    since_unknown: bool = False  # nobody has stated yet what was paid after that backup
     _places: dict[str, int] = field(default_factory=dict)
 
     def units(self) -> list[Unit]:
@@ -158,20 +185,35 @@ class Balance:
         return [*found, *(unit for unit in self.limits if unit not in found)]
 
     def events(self, unit: Unit, but: str = "") -> list[tuple[Event, int]]:
-        """What was paid for a unit, but for one key."""
+        """What was paid for a unit, but for one key; for one row also what was for all of its holder."""
         return [
             part
-            for one in self.charged
-            if one.price.unit == unit and not (but and one.price.key == but)
+            for one in self.of(unit)
+            if not (but and one.price.key == but)
             for part in one.price.events
         ]
 
+    def of(self, unit: Unit) -> list[Charged]:
+        """The charges that are in what a unit has paid."""
+        return [one for one in self.charged if one.price.unit.covers(unit)]
+
     def epsilon(self, unit: Unit, delta: float) -> float:
-        """All of it at delta."""
+        """All of it at delta. Pure epsilons that hardly cost less than their sum are added up."""
+        events = self.events(unit)
+        total, composed = tally(events), compose_epsilon(events, delta)
+        pure = math.inf if total.exact or total.gaussian() or total.failure else total.basic()
+        return pure if composed > WORTH * pure else composed
+
+    def however_chosen(self, unit: Unit, delta: float) -> bool:
+        """Whether `epsilon` would be proven, as a limit set beforehand, for whoever chose the kind and
+        the size of every question after seeing the answers before it: one kind at most so often, pure
+        epsilons or squares of Gaussian noise that add up (gossip:DP-5)."""
         events = self.events(unit)
         total = tally(events)
-        pure = math.inf if total.exact or total.gaussian() or total.failure else total.basic()
-        return min(pure, compose_epsilon(events, delta))
+        kinds = {kind_of(part) for event, _ in events for part, _ in event.parts()}
+        if len(kinds) <= 1 or total.exact or (total.only_gaussian() and not total.failure):
+            return True
+        return not total.gaussian() and self.epsilon(unit, delta) >= total.basic()
 
     def known(self, key: str) -> Charged | None:
         """What was charged under a key."""
@@ -189,24 +231,40 @@ class Balance:
         self.charged.append(one)
 
     def check(self, price: Price, also: Budget | None, path: object) -> None:
-        """Refuse a price that would exceed a limit. Under a limit on one unit, a price of another is
-        not added to it, and refused unless it has a limit of its own."""
-        limits = [self.limits[price.unit]] if price.unit in self.limits else []
-        limits += [] if also is None else [also]
-        if self.limits and not limits:
+        """Refuse a price that would exceed a limit, on its own unit or on one that it covers. Under
+        limits on others only it is refused: it is not added to them, and would pass beside."""
+        self.check_complete(path)
+        kept = [(unit, limit) for unit, limit in self.limits.items() if price.unit.covers(unit)]
+        kept += [] if also is None else [(price.unit, also)]
+        if self.limits and not kept:
             unit = next(iter(self.limits))
             raise PrivacyError(
                 f"{path} limits what {unit.words()} may pay, and this costs {price.unit.words()}: the"
                 " two are never added. Give that a limit too (`bruit budget FILE --limit E --level"
                 f" {price.unit.level} --adjacency {price.unit.adjacency}`), and it is kept beside"
             )
-        before = self.events(price.unit, but=price.key)
-        for limit in limits:
+        for unit, limit in kept:
+            before = self.events(unit, but=price.key)
             if not within([*before, *price.events], limit):
-                raise self._too_much(before, price, limit, path)
+                raise self._too_much(unit, before, price, limit, path)
+
+    def check_complete(self, path: object) -> None:
+        """Refuse an account that came out of a backup as long as nobody says what it lacks."""
+        if self.since_unknown:
+            raise PrivacyError(
+                f"the account {path} came out of a backup of {self.backup}: what was paid after that is"
+                " not in it. Put back the newest one if it exists; else state what was paid since, at"
+                " least what the runs begun since may cost: bruit budget FILE --since-backup EPSILON (0"
+                " if nothing was asked)"
+            )
 
     def _too_much(
-        self, before: Sequence[tuple[Event, int]], price: Price, limit: Budget, path: object
+        self,
+        unit: Unit,
+        before: Sequence[tuple[Event, int]],
+        price: Price,
+        limit: Budget,
+        path: object,
     ) -> PrivacyError:
         deltas = tally([*before, *price.events]).failure
         if deltas > limit.delta:
@@ -217,7 +275,7 @@ class Balance:
             )
         return PrivacyError(
             f"the rows have paid {in_all(before)} so far ({path}); {price.epsilon:g} more would be above"
-            f" the limit {limit.epsilon:g} at delta = {limit.delta:g} for {price.unit.words()}"
+            f" the limit {limit.epsilon:g} at delta = {limit.delta:g} for {unit.words()}"
         )
 
 
@@ -230,6 +288,10 @@ def balance_of(lines: Iterable[Mapping[str, Any]]) -> Balance:
             balance.add(
                 Charged(str(line["when"]), price_from(line), what == "settled" or "key" not in line)
             )
+        elif what == "backup":
+            balance.backup, balance.since_unknown = str(line["when"]), True
+        elif what == "since":
+            balance.since_unknown = False
         elif what == "limit":
             unit = Unit.of(line["level"], line["adjacency"])
             balance.limits.pop(unit, None)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from bruit.accounts.chain import ChainHead
 from bruit.errors import BrokenStateError, BruitError
-from bruit.files import private_folder, write_whole
+from bruit.files import closed_folder, write_whole
 
 log = logging.getLogger("bruit.accounts")
 WHERE = "BRUIT_REGISTER"
@@ -68,11 +68,11 @@ class Register:
     def remember(self, known: Registered, digest: bytes | None) -> None:
         """An account has come so far; records of these contents pay from it."""
         accounts = self.folder / "accounts"
-        private_folder(accounts)
+        closed_folder(accounts)
         about = {"path": str(known.path), **known.head._asdict()}
         _write(accounts / f"{known.id}.json", about)
         if digest is not None and not self._contents(digest).exists():
-            private_folder(self.folder / "contents")
+            closed_folder(self.folder / "contents")
             _write(self._contents(digest), {"account": known.id})
 
     def _contents(self, digest: bytes) -> Path:
@@ -82,7 +82,7 @@ class Register:
     def _secret(self) -> bytes:
         path = self.folder / "secret"
         if not path.exists():
-            private_folder(self.folder)
+            closed_folder(self.folder)
             draft = self.folder / f".secret.{os.getpid()}.{os.urandom(4).hex()}"
             write_whole(draft, lambda stream: stream.write(os.urandom(32)), private=True)
             try:

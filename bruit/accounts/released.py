@@ -1,7 +1,10 @@
 """What the lines of an audit log say was released: by run, without gaps, or with them.
 
-A run counts the lines of its ledger 1, 2, 3, ... A start tells how many its journal holds: lines beyond were for
-nothing that left, and their numbers come again. Where it holds more than the log has, lines are missing.
+A run counts the lines of its ledger 1, 2, 3, ... A start tells how many its journal holds. A kill may have
+left one line of the log whose releases the journal never committed: those never left, and their numbers come
+again. More than one, or a part of one, no kill leaves: the journal is an old copy, all of them have left, and
+what is released under their numbers comes on top. Where a journal holds more than the log has, lines are
+missing.
 """
 
 from __future__ import annotations
@@ -27,14 +30,20 @@ class RunReleases:
     delta: float = 0.0
     ended: bool = False
     unsaid: int = 0  # lines written down for releases that never left
+    again: int = 0  # lines that an old copy of the journal knew nothing of, and made again
     missing: list[tuple[int, int]] = field(default_factory=list)
 
     def start(self, held: int) -> None:
-        """The journal holds so many; what is beyond never left."""
+        """The journal holds so many; what is beyond in the last line of the log alone never left."""
         if held > self.last:
             self.missing.append((self.last + 1, held))
-        self.unsaid += max(0, self.last - held)
-        self.lines = [one for one in self.lines if one[1] <= held]
+        if held < self.last:
+            killed = bool(self.lines) and self.lines[-1][0] == held + 1
+            if killed and self.lines[-1][1] == self.last:
+                self.unsaid += self.last - held
+                self.lines.pop()
+            else:
+                self.again += self.last - held
         self.last = held
 
     def release(self, first: int, last: int, events: tuple[tuple[Event, int], ...]) -> None:

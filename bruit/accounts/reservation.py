@@ -17,16 +17,14 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from bruit.accounts.account import Account
-from bruit.accounts.prices import Price
+from bruit.accounts.prices import Price, kind_of
 from bruit.errors import BrokenStateError
 from bruit.how_many import how_many
 from bruit.privacy.events import (
     BoundedEvent,
     Event,
     Exact,
-    GaussianEvent,
     Mask,
-    SampledGaussianEvent,
 )
 from bruit.privacy.ledger import AT_MOST, Budget
 from bruit.privacy.toolbox.pld import compose_epsilon, most_releases
@@ -35,22 +33,12 @@ log = logging.getLogger("bruit.accounts")
 Counts = tuple[tuple[Event, int], ...]
 
 
-def kind_of(event: Event) -> Event:
-    """The event without its rounding, which hardly costs and differs from place to place."""
-    event = event.promised()
-    if isinstance(event, GaussianEvent | SampledGaussianEvent):
-        return replace(event, rounding=float("inf"))
-    return event
-
-
 def ahead(events: Iterable[Event], most: int, budget: Budget | None) -> Counts:
     """What is reserved for at most so many releases of these kinds, under a budget that the door
     keeps."""
     worst: dict[Event, Event] = {}
     for event in (one.promised() for one in events if not isinstance(one, Mask)):
-        known = worst.setdefault(kind_of(event), event)
-        if _rounding(known) < _rounding(event) < float("inf"):
-            worst[kind_of(event)] = event
+        _keep_worst(worst, event)
     counts = tuple((event, most) for event in worst.values())
     if budget is None or compose_epsilon(counts, budget.delta) <= budget.epsilon * AT_MOST:
         return counts
@@ -58,7 +46,19 @@ def ahead(events: Iterable[Event], most: int, budget: Budget | None) -> Counts:
         event = counts[0][0]
         fewer = min(most, most_releases(event, budget.epsilon * AT_MOST, budget.delta))
         return ((event, fewer),)
+    return _all_of(budget)
+
+
+def _all_of(budget: Budget) -> Counts:
+    """Whatever keeps to a budget, as one statement."""
     return ((BoundedEvent(budget.epsilon, budget.delta), 1),)
+
+
+def _keep_worst(worst: dict[Event, Event], event: Event) -> None:
+    """Of events that differ in their rounding only, the one of the largest."""
+    known = worst.setdefault(kind_of(event), event)
+    if _rounding(known) < _rounding(event) < float("inf"):
+        worst[kind_of(event)] = event
 
 
 def _rounding(event: Event) -> float:
@@ -68,24 +68,34 @@ def _rounding(event: Event) -> float:
 @final
 @dataclass
 class Reservation:
-    """Of one run of one peer. `price` says what is reserved; `by_budget`: the door keeps to it."""
+    """Of one run of one peer. `price` says what is reserved; `budget` what the door keeps to, if it
+    does."""
 
     account: Account
     run: str
     price: Price
-    by_budget: bool = False
+    budget: Budget | None = None
 
     def check(self, released: int) -> None:
         """Refuse the run if it would cost too much; write nothing. `released`: lines that its journal
-        holds already, which the account must know of."""
+        holds already, which the account must know of. A run that was settled has released no less."""
         balance = self.account.balance()
-        if released and balance.known(self.price.key) is None:
+        balance.check_complete(self.account.path)
+        known = balance.known(self.price.key)
+        if released and known is None:
             raise BrokenStateError(
                 f"the journal of this run holds {how_many(released, 'release')}, and the account"
                 f" {self.account.path} knows of none: it is an old copy, or another one. Put back the"
                 " newest"
             )
-        if balance.known(self.price.key) is None:
+        paid = sum(count for _, count in known.price.events) if known and known.settled else 0
+        if paid > released:
+            raise BrokenStateError(
+                f"the journal of this run is an old copy: the account {self.account.path} knows of"
+                f" {how_many(paid, 'release')} until its end, and the journal holds {released}. What"
+                " it released again would be new noise that nobody pays for; put back the newest"
+            )
+        if known is None:
             balance.check(self.price, self.account.limit, self.account.path)
 
     def begin(self) -> None:
@@ -107,22 +117,33 @@ class Reservation:
         self.account.charge(self.price)
 
     def cover(self, counts: Iterable[tuple[Event, int]]) -> None:
-        """Before releases are committed: charge what the reservation does not hold."""
-        if self.by_budget:
+        """Before releases are committed: charge what the reservation does not hold, all that the door
+        lets pass if there is a budget."""
+        whole = None if self.budget is None else _all_of(self.budget)
+        if self.price.events == whole:
             return
         held: Counter[Event] = Counter()
         for event, count in self.price.events:
             held[kind_of(event)] += count
-        found = [(event, count) for event, count in counts if not isinstance(event, Mask)]
         made: Counter[Event] = Counter()
-        for event, count in found:
-            made[kind_of(event)] += count
-        beyond = {event: 2 * count for event, count in made.items() if count > held[event]}
-        if beyond:
-            rest = tuple(
-                (event, count) for event, count in self.price.events if kind_of(event) not in beyond
-            )
-            self.price = priced(self.price, (*rest, *beyond.items()))
+        worst: dict[Event, Event] = {}
+        for event, count in counts:
+            if not isinstance(event, Mask):
+                made[kind_of(event)] += count
+                _keep_worst(worst, event.promised())
+        beyond = {kind for kind, count in made.items() if count > held[kind]}
+        if beyond and whole is not None:
+            self.price = priced(self.price, whole)
+            self.account.charge(self.price)
+        elif beyond:
+            rest = []
+            for event, count in self.price.events:
+                if kind_of(event) in beyond:
+                    _keep_worst(worst, event)
+                else:
+                    rest.append((event, count))
+            more = ((worst[kind], 2 * made[kind]) for kind in made if kind in beyond)
+            self.price = priced(self.price, (*rest, *more))
             self.account.charge(self.price)
 
     def settle(self, counts: Iterable[tuple[Event, int]]) -> None:

@@ -57,6 +57,7 @@ class ExaminedLog:
                     "delta": run.delta,
                     "ended": run.ended,
                     "unsaid": run.unsaid,
+                    "again": run.again,
                     "missing": [list(part) for part in run.missing],
                 }
                 for run in self.runs
@@ -66,6 +67,10 @@ class ExaminedLog:
 
 def verify(path: Path) -> ExaminedLog:
     """Read a file and say what is wrong with it."""
+    if path.exists() and not path.is_file():
+        raise ConfigError(
+            f"{path} is no file that ends; name an audit.jsonl, or an account of records"
+        )
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -108,10 +113,15 @@ def _read_audit(log: ExaminedLog) -> None:
         log.damaged = str(error)
         return
     for run in log.runs:
+        name = str(run.about["run"])[:16]
         for first, last in run.missing:
             which = f"line {first}" if first == last else f"lines {first} to {last}"
+            log.doubts.append(f"nothing is said of {which} of the ledger of run {name}")
+        if run.again:
             log.doubts.append(
-                f"nothing is said of {which} of the ledger of run {str(run.about['run'])[:16]}"
+                f"run {name} went on from an old copy of its journal, which knew nothing of"
+                f" {how_many(run.again, 'line')} of its ledger: these count, besides those that took"
+                " their numbers"
             )
 
 

@@ -53,7 +53,9 @@ class Algorithm(ABC, Generic[State]):
     `start`: "nothing"; "home", if a watched one (`Stops`) reads no record past a `Home`, as
     `absorb` does; else "unwatched", and such a path is taken only where it is asked for. `words`
     are parameters that an experiment may give by a word, which `explained` makes a number of;
-    `counting` tells that it counts answers that are each one of several values.
+    `counting` tells that it counts answers that are each one of several values; `in_blocks` claims
+    that blocks of peers which hand over the rows of neighbors give the bits of all peers at once
+    (tested).
     """
 
     asks: ClassVar[str | None] = None
@@ -65,11 +67,17 @@ class Algorithm(ABC, Generic[State]):
     fused_reads: ClassVar[Reads] = "unwatched"
     words: ClassVar[Mapping[str, str]] = {}
     counting: ClassVar[bool] = False
+    in_blocks: ClassVar[bool] = False
 
     @property
     def schedule(self) -> Schedule:
         """When peers speak; rounds unless the algorithm has a field of that name."""
         return Rounds()
+
+    @property
+    def divides_noise(self) -> bool:
+        """Whether some releases carry a part of the noise only, so that the noise must have parts."""
+        return False
 
     @property
     def against(self) -> str:
@@ -137,6 +145,11 @@ class Algorithm(ABC, Generic[State]):
     def charged(self, steps: int) -> int | None:
         """How many releases everybody is charged for, where the peers' own lines do not tell; None:
         they tell."""
+        return None
+
+    def released(self, turns: int) -> int | None:
+        """How many releases a peer makes at most in so many turns, those before its first turn
+        included, where turns differ; None: in every turn as many as in the one with the most."""
         return None
 
     def bare(self, graph: Graph | GraphSequence, steps: int, peer: int) -> str:

@@ -73,6 +73,12 @@ def check_counted(algorithm: Algorithm[Any]) -> None:
         )
 
 
+def check_parts(algorithm: Algorithm[Any], privacy: Mechanism) -> None:
+    """Refuse noise that has no parts where later releases carry a part of it."""
+    if algorithm.divides_noise:
+        privacy.scaled(0.5)
+
+
 def check_run(algorithm: Algorithm[Any], task: Task, privacy: Mechanism | None) -> None:
     """Refuse a run whose task does not answer what the algorithm asks, or whose values the
     mechanism cannot tell; of tasks of one's own nothing is known."""
@@ -84,6 +90,8 @@ def check_run(algorithm: Algorithm[Any], task: Task, privacy: Mechanism | None) 
         )
     if known is not None and asked_by(algorithm) not in (None, *known):
         check_task(algorithm, kind)
+    if privacy is not None:
+        check_parts(algorithm, privacy)
     if privacy is not None and privacy.one_of_several:
         check_counted(algorithm)
         if algorithm.counting or asked_by(algorithm) is not None:

@@ -26,17 +26,30 @@ if TYPE_CHECKING:
     from bruit.algorithms.schedules.ballots.attempt import Attempt
 
 
+class Turn(NamedTuple):
+    """Whose turn it is among a peer's records: those whose place is `number` modulo `cycle`."""
+
+    number: int = 0
+    cycle: int = 1
+
+
+WHOLE = Turn()
+"""All records, always."""
+
+
 class Address(NamedTuple):
     """Where a release happens: which peers, at which of their own steps, at which position of the
-    schedule (`clock`), and which use of the door within that step, counted from 0."""
+    schedule (`clock`), and which use of the door within that step, counted from 0; and of which
+    records."""
 
     ids: Ints
     steps: Ints
     clock: Ints
     use: int
+    turn: Turn = WHOLE
 
     def rows(self, where: Bools) -> Address:
-        return Address(self.ids[where], self.steps[where], self.clock[where], self.use)
+        return self._replace(ids=self.ids[where], steps=self.steps[where], clock=self.clock[where])
 
 
 class LeftOut(NamedTuple):
@@ -206,6 +219,11 @@ class Door(ABC):
     @abstractmethod
     def gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         """The peers' gradients at their own x, released  # (lanes, dim)."""
+
+    def gradient_with(self, at: Address, x: Array, levels: Array) -> Array:
+        """The peers' gradients, each with that fraction of the mechanism's noise, above 0  #
+        (lanes, dim)."""
+        raise LocalProtocolError("this door adds all of the noise or nothing")
 
     @abstractmethod
     def prox(self, at: Address, x: Array, rho: Array) -> Array:

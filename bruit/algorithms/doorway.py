@@ -34,6 +34,7 @@ QUESTIONS = frozenset(
         "value",
         "value_with",
         "gradient",
+        "gradient_with",
         "prox",
         "envelope_gradient",
         "descent",
@@ -81,6 +82,7 @@ SHOWN = frozenset(
 """Functions of what is public or was shown."""
 POINTS = {
     "gradient": 1,
+    "gradient_with": 1,
     "gradient_on": 1,
     "prox": 2,
     "envelope_gradient": 2,

@@ -28,6 +28,7 @@ class DeclaredFacts:
     sigma: float
     constants: Constants | None
     measured: float | None = None
+    disturbed: str = ""  # what was not as agreed: links that failed, peers that were missed
 
     def longest_gradient(self, constants: Constants) -> float:
         """The declared bound on gradients, else the clip."""

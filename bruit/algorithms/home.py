@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bruit.algorithms.door import Address, Door, OnGrid
+from bruit.algorithms.door import WHOLE, Address, Door, OnGrid, Turn
 from bruit.algorithms.doorway import Doorway
 from bruit.algorithms.messages import Edges, Slots
 from bruit.arrays import Array, Bools, Ints, Words
@@ -133,9 +133,12 @@ class Home:
         return at
 
     def _masked(
-        self, where: Bools | None, read: Callable[[Address, Bools | slice], Array]
+        self,
+        where: Bools | None,
+        read: Callable[[Address, Bools | slice], Array],
+        turn: Turn = WHOLE,
     ) -> Array:
-        at = self._address()
+        at = self._address()._replace(turn=turn)
         if where is None or bool(where.all()):
             return read(at, slice(None))
         answer = self.zeros()
@@ -203,16 +206,27 @@ class Home:
         batch: int | None = None,
         times: float = 1.0,
         on: OnGrid | None = None,
+        turn: Turn = WHOLE,
     ) -> Array:
         """The peer's gradient at its own row of x, times a public factor, through the door (`batch`
-        records drawn, or all of them); on a grid, its noise included, if one is given."""
+        records drawn, or those whose `turn` it is, or all of them); on a grid, its noise included,
+        if one is given."""
         if on is not None and on.grid:
             form = on._replace(times=times)
             return self._masked(
-                where, lambda at, rows: self._door.gradient_on(at, x[rows], batch, form)
+                where, lambda at, rows: self._door.gradient_on(at, x[rows], batch, form), turn
             )
-        answer = self._masked(where, lambda at, rows: self._door.gradient(at, x[rows], batch))
+        answer = self._masked(where, lambda at, rows: self._door.gradient(at, x[rows], batch), turn)
         return answer if times == 1.0 else times * answer
+
+    def gradient_with(self, x: Array, noise: Array, where: Bools | None = None) -> Array:
+        """The peer's gradient at its own row of x through the door; `noise` is the fraction of the
+        mechanism's noise that this release carries  # (lanes, dim)."""
+        if np.any(noise <= 0):
+            raise ConfigError(f"a gradient carries some of the noise, found {noise.min()} of it")
+        return self._masked(
+            where, lambda at, rows: self._door.gradient_with(at, x[rows], noise[rows])
+        )
 
     def loss(self, x: Array, ceiling: float, where: Bools | None = None) -> Array:
         """The peer's loss at its own row of x through the door, that of every record cut to [0,

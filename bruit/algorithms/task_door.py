@@ -92,15 +92,21 @@ class TaskDoor(Door):
         return 0.0 if self.mechanism is None else self.mechanism.gamma
 
     def _release(
-        self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None
+        self,
+        at: Address,
+        raw: Array,
+        level: float = 1.0,
+        on: OnGrid | None = None,
+        measured: Mechanism | None = None,
     ) -> Array:
+        """`measured`: the noise that was measured for this very answer, where answers differ."""
         if self.mechanism is None:
             if self.budget is not None:
                 return self._silence(at, raw.shape[1], level, on)
             self.ledger.record(at.ids, at.steps, at.clock, Exact())
             return raw
         if not self.mechanism.deviations():
-            return self._released(self.mechanism, at, raw, level, on)
+            return self._released(measured or self.mechanism, at, raw, level, on)
         rows = np.empty_like(raw)
         for here, part in self.mechanism.parts(at.ids):
             rows[here] = self._released(part, at.rows(here), raw[here], level, on)
@@ -128,20 +134,20 @@ class TaskDoor(Door):
             on.grid, on.times, raw, self.dice, at.ids, at.steps, at.use, self.run
         )
 
-    def _refuse_unmeasured(self, what: str, *kinds: str) -> None:
-        """Noise that clips nothing is true for the answers its sensitivities were derived for, and
-        no others."""
-        if (
-            self.mechanism is not None
-            and self.mechanism.unclipped
-            and self.mechanism.measures not in kinds
-        ):
-            raise PrivacyError(
-                "the noise was measured by how far one record moves a full gradient or a fitted "
-                "model,"
-                f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
-                " gradients"
-            )
+    def _measured(self, what: str, *kinds: str) -> Mechanism | None:
+        """The noise on an answer of one of these kinds. Noise that clips nothing is true for the
+        answers its sensitivities were derived for, and no others."""
+        if self.mechanism is None or not self.mechanism.unclipped:
+            return self.mechanism
+        for kind in kinds:
+            if (found := self.mechanism.measured_for(kind)) is not None:
+                return found
+        raise PrivacyError(
+            "the noise was measured by how far one record moves a full gradient or a fitted "
+            "model,"
+            f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
+            " gradients"
+        )
 
     def _refuse_records(self) -> None:
         """Sums of clipped records are sums of gradients."""
@@ -308,23 +314,24 @@ class TaskDoor(Door):
 
     def value(self, at: Address) -> Array:
         self._refuse_records()
-        self._refuse_unmeasured("values", "model", "loss")
-        return self._release(at, self.task.value(at.ids))
+        measured = self._measured("values", "model", "loss")
+        return self._release(at, self.task.value(at.ids), measured=measured)
 
     def value_with(self, at: Address, levels: Array) -> Array:
         self._refuse_records()
-        self._refuse_unmeasured("values", "model", "loss")
+        measured = self._measured("values", "model", "loss")
         rows = np.empty((len(at.ids), self.dim))
         for level in np.unique(levels):
             here = levels == level
-            rows[here] = self._release(at.rows(here), self.task.value(at.ids[here]), float(level))
+            raw = self.task.value(at.ids[here])
+            rows[here] = self._release(at.rows(here), raw, float(level), measured=measured)
         return rows
 
     def loss(self, at: Address, x: Array, ceiling: float) -> Array:
         """A loss lies in [0, ceiling]: shifted and scaled to [-clip, clip] it is a row of one
         number, whose release costs what every release costs (perso:PERSO-14)."""
         self._refuse_records()
-        self._refuse_unmeasured("losses", "loss")
+        self._measured("losses", "loss")
         raw = self.task.cut_losses(at.ids, x, ceiling)[:, None]
         if self.mechanism is None or self.mechanism.unclipped:
             return self._release(at, raw)[:, 0]
@@ -336,6 +343,22 @@ class TaskDoor(Door):
         if isinstance(self.mechanism, RecordSums):
             return self._record_gradient(self.mechanism, at, x, batch, None)
         return self._release(at, self._gradient(at, x, batch))
+
+    def gradient_with(self, at: Address, x: Array, levels: Array) -> Array:
+        rows = np.empty_like(x)
+        for level in np.unique(levels):
+            here = levels == level
+            part = at.rows(here)
+            if level == 1:
+                rows[here] = self.gradient(part, x[here], None)
+            elif isinstance(self.mechanism, RecordSums):
+                raise ConfigError(
+                    "sums of clipped records have noise of one size, and this algorithm adds less"
+                    " to later updates; leave growth out, or use noise-by-size"
+                )
+            else:
+                rows[here] = self._release(part, self._gradient(part, x[here], None), float(level))
+        return rows
 
     def _record_gradient(
         self, sums: RecordSums, at: Address, x: Array, batch: int | None, on: OnGrid | None
@@ -359,8 +382,23 @@ class TaskDoor(Door):
 
     def _clipped_sum(self, sums: RecordSums, at: Address, x: Array, unit: float) -> Ints:
         """Sums of whole numbers over records, which stay behind the door."""
+        if at.turn.cycle > 1:
+            taken = self._whose_turn(sums, at)
+            return self.task.clipped_sum(at.ids, x, taken, 0.5, sums.clip, unit)
         coins = self._coins(sums, at)
         return self.task.clipped_sum(at.ids, x, coins, sums.sample_rate, sums.clip, unit)
+
+    def _whose_turn(self, sums: RecordSums, at: Address) -> Array:
+        """0 where it is a record's turn, else 1, in place of coins  # (lanes, records)."""
+        if sums.sample_rate < 1:
+            raise ConfigError(
+                "records take turns in a public order, and sample_rate draws them in secret as"
+                " well; use sample_rate = 1"
+            )
+        counts = self.task.record_counts()
+        most = int(counts[at.ids % len(counts)].max(initial=1))
+        others = np.arange(most) % at.turn.cycle != at.turn.number
+        return np.tile(others.astype(np.float64), (len(at.ids), 1))
 
     def _coins(self, sums: RecordSums, at: Address) -> Array | None:
         """A secret coin for every record, fresh in each release; None where all records join
@@ -474,10 +512,15 @@ class TaskDoor(Door):
 
     def _gradient(self, at: Address, x: Array, batch: int | None) -> Array:
         """The exact gradients, which stay behind the door."""
+        if at.turn.cycle > 1:
+            raise ConfigError(
+                "records take turns at record level only, where each is clipped by itself; give"
+                ' level = "record", or a cycle of 1'
+            )
         if batch is None:
-            self._refuse_unmeasured("gradients", "gradient")
+            self._measured("gradients", "gradient")
         else:
-            self._refuse_unmeasured("the gradient of sampled records")
+            self._measured("the gradient of sampled records")
         try:
             if batch is None:
                 return self.task.gradient(at.ids, x)
@@ -489,12 +532,12 @@ class TaskDoor(Door):
 
     def prox(self, at: Address, x: Array, rho: Array) -> Array:
         self._refuse_records()
-        self._refuse_unmeasured("a proximal step")
+        self._measured("a proximal step")
         return self._release(at, self._points(at, x, rho))
 
     def envelope_gradient(self, at: Address, x: Array, rho: Array, level: float = 1.0) -> Array:
         self._refuse_records()
-        self._refuse_unmeasured("a proximal step")
+        self._measured("a proximal step")
         return self._release(at, (x - self._points(at, x, rho)) / rho[:, None], level)
 
     def descent(self, at: Address, x: Array, rate: float, count: int, batch: int | None) -> Array:
@@ -524,7 +567,7 @@ class TaskDoor(Door):
         self, at: Address, x: Array, rate: float, count: int, batch: int | None
     ) -> Array:
         """Where the steps lead, exactly, which stays behind the door."""
-        self._refuse_unmeasured("the change of a model after local steps")
+        self._measured("the change of a model after local steps")
         y, draws = x, np.zeros((len(at.ids), 0))
         if batch is not None:
             draws = self.dice.uniform("records", at.ids, at.steps, at.use, batch * count, self.run)

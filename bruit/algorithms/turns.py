@@ -7,6 +7,7 @@ participants are drawn:
     a walk            a visit of the token; contributions are renewals, so P(N_u > K) is a sum of convolutions: exact
     wakes             N_u is Poisson with mean T
     meetings          N_u is Poisson with mean T times the rates of all clocks that lead to a meeting of u
+    activations       N_u is binomial, one draw an activation, which all make together
     drawn members     N_u is binomial, one draw an iteration
 
 `enough` is the least K for which the sum over peers of P(N_u > K) is at most 1 - sure: with
@@ -85,6 +86,8 @@ def _enough(
             around = graph.n * -(-turns.rest // graph.n)
             return Enough(-(-length // around), 1.0)
         return Enough(_least_visits(schedule, graph, length, turns, rare), sure, "the random walk")
+    if isinstance(schedule, Wakes | Pairs) and schedule.activations is not None:
+        return Enough(_least_activations(schedule, graph, rare), sure, "the peers' timetable")
     if isinstance(schedule, Wakes):
         return Enough(
             _least_poisson(np.full(graph.n, float(steps)), rare), sure, "the peers' clocks"
@@ -94,6 +97,18 @@ def _enough(
             _least_poisson(steps * meeting_rates(schedule, graph), rare), sure, "the peers' clocks"
         )
     return None
+
+
+def _least_activations(schedule: Wakes | Pairs, graph: Graph, rare: float) -> int:
+    """Of so many activations each has the same chance to be one of a given peer."""
+    from scipy.special import bdtrc
+
+    total = int(schedule.activations or 0)
+    rates = meeting_rates(schedule, graph) if isinstance(schedule, Pairs) else np.ones(graph.n)
+    chances = np.minimum(rates / graph.n, 1.0)
+    return _least(
+        lambda k: float(bdtrc(k, total, chances).sum()) if k < total else 0.0, total, rare
+    )
 
 
 def _least(excess: Callable[[int], float], most: int, rare: float) -> int:

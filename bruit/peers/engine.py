@@ -24,7 +24,7 @@ from bruit.algorithms.doorway import believed, joined
 from bruit.algorithms.messages import take
 from bruit.algorithms.schedules.peer import Seat, peer_machine
 from bruit.errors import ConfigError, ConformanceError
-from bruit.peers.host import Host
+from bruit.peers.host import Host, Meeting
 from bruit.peers.journal.journal import Journal
 from bruit.peers.settings import Settings
 from bruit.peers.wire.address_book import AddressBook, run_id
@@ -91,19 +91,23 @@ def held_ports(ports: Iterable[int]) -> Iterator[None]:
         yield
 
 
+def _book_on_loopback(people: list[Identity]) -> AddressBook:
+    return AddressBook.of(
+        Entry(peer=peer, name=one.name, host="127.0.0.1", port=port, certificate=one.certificate)
+        for peer, (one, port) in enumerate(zip(people, free_ports(len(people)), strict=True))
+    )
+
+
 async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
     public = job.public
     people = [Identity.create(f"peer-{peer}") for peer in range(job.n)]
-    ports = free_ports(job.n)
-    book = AddressBook.of(
-        Entry(peer=peer, name=one.name, host="127.0.0.1", port=port, certificate=one.certificate)
-        for peer, (one, port) in enumerate(zip(people, ports, strict=True))
-    )
+    book = _book_on_loopback(people)
     run = run_id(
         book, f"rehearsal of {job.algorithm.describe()} on {job.graph.name}, {job.steps} steps"
     )
-    calls = job.meetings()
-    hosts = []
+    calls = job.schedule.by_clock(job.graph, job.steps, job.meetings())
+    hosts: list[Host] = []
+    met: list[list[Meeting]] = [[] for _ in range(job.n)]
     for peer in range(job.n):
         mine, own = calls.of(peer), Ledger(peers=job.n)
         earlier = None if job.states is None else take(job.states, np.array([peer]))
@@ -123,7 +127,7 @@ async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
             seals=BookSeals(people[peer], Members(book), run),
         )
         journal = Journal.open(folder / f"peer-{peer}.db", run, {"rehearsal": "yes"})
-        horizon = float(job.steps) if job.schedule.timed else None
+        horizon = job.schedule.lasts(job.graph, job.steps)
         settings = Settings(timeout=engine.timeout, pace=engine.pace, horizon=horizon)
         hosts.append(
             Host(
@@ -134,6 +138,7 @@ async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
                 journal=journal,
                 ledger=own,
                 settings=settings,
+                on_met=met[peer].append,
             )
         )
     try:
@@ -141,10 +146,10 @@ async def _rehearse(engine: Network, job: Job, folder: Path) -> Outcome:
     finally:
         for host in hosts:
             host.journal.close()
-    return _outcome(job, hosts, public)
+    return _outcome(job, hosts, public, met)
 
 
-def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
+def _outcome(job: Job, hosts: list[Host], public: Any, told: list[list[Meeting]]) -> Outcome:
     lost = [host for host in hosts if host.gave_up]
     if lost:
         raise ConformanceError(f"peer {lost[0].me} {lost[0].gave_up}")
@@ -153,16 +158,19 @@ def _outcome(job: Job, hosts: list[Host], public: Any) -> Outcome:
         raise ConformanceError(f"peer {short[0]} did not reach the last round")
     for host in hosts:
         job.ledger.extend(host.ledger)
-    missed = sum(not miss.late for host in hosts for miss in host.absences.missed)
     trace = Trace(
         peers=job.n,
         steps=job.steps,
         messages=sum(host.speech.payloads for host in hosts),
-        missed=missed,
+        missed=sum(host.absences.missed for host in hosts),
         refusals=sum(host.absences.skipped for host in hosts),
         bytes=sum(host.speech.payload_bytes for host in hosts),
     )
-    met = sorted((event[0] + host.origin, *event[1:]) for host in hosts for event in host.meetings)
+    met = sorted(
+        (event[0] + host.origin, *event[1:])
+        for host, one in zip(hosts, told, strict=True)
+        for event in one
+    )
     trace.meetings = Meetings(
         np.array([event[0] for event in met], np.float64),
         np.array([event[1] for event in met], np.int64),

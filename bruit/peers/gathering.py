@@ -11,7 +11,8 @@ release next and has fewer than `quorum` neighbors waits in the same way.
 Peers also begin together: whoever has all of its neighbors says so (level 1), and rises to level k
 + 1 when all of its neighbors are on level k. At level k, then, everybody less than k hops away has
 all of its neighbors; at HOPS a peer begins. So nobody speaks to one who waits for a third, and may
-yet give up.
+yet give up. APART, one level higher, says that an exchange was made without somebody; it is passed
+on, so that who is no neighbor of the missing one hears that there was one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bruit.peers.wire.line import Line
 
 log = logging.getLogger("bruit.peers")
 HOPS = 8  # how far away everybody must have its neighbors before a peer begins
+APART = HOPS + 1
 ANSWER = 5.0  # seconds within which neighbors that are there answer one who starts again
 LOOK = 0.02  # seconds between two looks around at first, and a tenth of the wait later
 SELDOM = 0.2  # seconds between two looks at most
@@ -52,6 +54,7 @@ class Gathering:
     quorum: int = 0  # neighbors that must be connected before each later release
     level: int = 0
     waiting: bool = False
+    apart: bool = False  # somewhere an exchange was made without somebody
     _shown: str = ""
     _when: float = field(default=0.0, repr=False)
 
@@ -71,7 +74,14 @@ class Gathering:
     def begun(self) -> None:
         """Let the neighbors know that this peer waits no longer."""
         self.level = HOPS
-        self.announce(HOPS)
+        self.announce(APART if self.apart else HOPS)
+
+    def heed(self, missed: bool) -> None:
+        """This peer has missed somebody, or a neighbor says that somebody was missed: said on,
+        once."""
+        if not self.apart and (missed or any(line.level >= APART for line in self.lines.values())):
+            self.apart = True
+            self.announce(APART)
 
     def _rise(self) -> None:
         before = self.level

@@ -70,6 +70,8 @@ from bruit.privacy.ledger import Ledger
 from bruit.randomness import Secure
 
 log = logging.getLogger("bruit.peers")
+# when by the own clock, with whom, who tells it, and what was read of whom
+Meeting = tuple[float, int, int, dict[int, int]]
 BATCH = 64  # inputs committed together at most
 VOLUME = 4 * 2**20  # bytes of messages after which a step takes no further input
 BUSY = 0.1  # seconds after which it takes none either, so that lines, status and signals get a turn
@@ -95,7 +97,8 @@ class Host:
     ways: Ways | None = None  # through relays, if somebody is reached there
     checkup: Callable[[], bytes] | None = None  # what a participant is told that asks
     refused: Counter[str] = field(default_factory=Counter)
-    meetings: list[tuple[float, int, int, dict[int, int]]] = field(default_factory=list)
+    met: int = 0  # meetings so far
+    on_met: Callable[[Meeting], None] = lambda _: None  # hears of each
     absences: Absences = field(default_factory=Absences)
     done: bool = False
     ended: bool = False  # nothing is left to do in a next start
@@ -232,6 +235,7 @@ class Host:
                 limits=self.limits,
                 scale=self.scale,
                 target=entry.address if self.ways is None else self.ways.address(entry),
+                no_way=lambda: "" if self.ways is None else self.ways.trouble.get(peer, ""),
             )
             self._spawn(self.lines[peer].keep())
         return self.lines[peer]
@@ -304,7 +308,8 @@ class Host:
             elif isinstance(effect, WakeAt):
                 self.clock.wake_at(effect)
             elif isinstance(effect, Met):
-                self.meetings.append((self.clock.now(), effect.other, self.me, dict(effect.reads)))
+                self.met += 1
+                self.on_met((self.clock.now(), effect.other, self.me, dict(effect.reads)))
             elif isinstance(effect, Missed):
                 self.absences.note_missed(effect, again=step is None)
             elif isinstance(effect, Skipped):
@@ -571,6 +576,7 @@ class Host:
         for peer in self.speech.committed():
             self.lines[peer].notify()
         self.ears.committed(self._heard_from)
+        self.gathering.heed(self.absences.missed > 0)
         self._heard_from = set()
 
     async def _leave(self) -> None:
@@ -585,6 +591,7 @@ class Host:
                     while not self._queue.empty():
                         self._take(step, *self._queue.get_nowait())
                 self._flush()
+            self.gathering.heed(self.absences.missed > 0)
             if all(peer in self.ears.left and line.left() for peer, line in self.lines.items()):
                 return
             await asyncio.sleep(0.01)

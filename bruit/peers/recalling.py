@@ -42,8 +42,8 @@ log = logging.getLogger("bruit.peers")
 TIME = struct.Struct("<d")
 # what a snapshot keeps beside the machine's memory, and where it is: parts and fields of a host
 REMEMBERED = {
-    "meetings": "meetings",
-    "missed": "absences.missed",
+    "met": "met",
+    "absent": "absences.of",
     "skipped": "absences.skipped",
     "skipped_for": "absences.skipped_for",
     "_gone": "absences.gone",
@@ -132,6 +132,11 @@ def _again(host: Host, known: Input) -> None:
 
 def _resume(host: Host, memory: dict[str, Any]) -> None:
     """As a snapshot says; the ledger lines of that time are in the journal."""
+    if set(memory["host"]) != set(REMEMBERED):
+        raise LocalProtocolError(
+            f"the snapshot in {host.journal.path} was written by another version of bruit, which"
+            " remembers other things: use the version that began the run"
+        )
     host.machine.resume(memory["machine"])
     _take_key(host, bytes.fromhex(memory["key"]))
     for name, place in REMEMBERED.items():

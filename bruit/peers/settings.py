@@ -41,6 +41,7 @@ class Settings:
     quorum: int = (
         0  # neighbors that must be connected before data is released in the middle of a run
     )
+    own_budget: bool = False  # whether its operator allows less than was agreed on
     reads_until: float = (
         math.inf
     )  # the last position of the schedule at which the algorithm reads data

@@ -30,7 +30,7 @@ from bruit.graphs.learn import Collaboration
 from bruit.mechanisms import Mechanism
 from bruit.personal.learn import LearnedGraph, learn_graph
 from bruit.personal.sensitivity import boosting_loss_sensitivities, loss_sensitivities
-from bruit.privacy.guarantee import different_adjacencies
+from bruit.privacy.guarantee import Hypothesis, different_adjacencies
 from bruit.privacy.noise_source import NoiseSource
 from bruit.randomness import Replay
 from bruit.runs.beginning import Carry
@@ -41,6 +41,11 @@ from bruit.tasks import Mean, Personal, Sensitivities, Task
 from bruit.tasks.boosted import Boosted
 
 SIZES = "the numbers of records of the peers are public"
+ALONE = Hypothesis(
+    "whom a learned graph leaves alone reads nothing in the next round: what is told of a peer is what"
+    " it released, and not what it might have",
+    checked=False,
+)
 LOSS_USE = 255  # the last use of a step: no model update draws there
 
 
@@ -235,7 +240,8 @@ def _graph(
         ledger=last.ledger,
         run=last.phase,
     )
-    last.declared = tuple(dict.fromkeys((*last.declared, *door.declared)))
+    last.declared = tuple(dict.fromkeys((*last.declared, *door.declared, ALONE)))
+    last.opened = "a graph was learned from everybody's models and losses, and is known to all"
     step = np.full(task.peers, last.steps, np.int64)
     released = door.value(Address(ids, step, step, LOSS_USE))[:, 0]
     costs = per_peer("confidences", algorithm.confidences, task.peers, 1.0) * released

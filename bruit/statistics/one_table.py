@@ -35,10 +35,10 @@ from bruit.statistics.tables import (
     mean_protocol,
     pay,
     price,
-    read_table,
     too_few,
     two_labels,
 )
+from bruit.tasks.data.formats.tables import read_table
 from bruit.tasks.pairs.ranking import two_classes
 
 

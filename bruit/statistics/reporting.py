@@ -32,9 +32,9 @@ from bruit.statistics.tables import (
     mean_protocol,
     pay,
     price,
-    read_table,
 )
 from bruit.tasks.data.columns import Columns
+from bruit.tasks.data.formats.tables import read_table
 
 SORTED = 10  # rows from which order is no accident
 

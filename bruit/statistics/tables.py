@@ -18,7 +18,7 @@ from bruit.randomness import Dice, Replay, Secure
 from bruit.statistics.local.gaussian_mean import GaussianMean
 from bruit.statistics.local.laplace_mean import LaplaceMean
 from bruit.statistics.local.protocol import MeanProtocol
-from bruit.tasks.data.columns import Columns, numbers, read_csv
+from bruit.tasks.data.columns import NO_KEYS, Columns, numbers
 
 AGAINST = "everybody (local DP): the aggregator, and whoever sees the reports"
 PROTECTS = "scores, not labels"
@@ -65,16 +65,9 @@ def dice(seed: int | None, *hides: object) -> Dice:
     return Secure() if seed is None else Replay(seed, digest(digest(b"", "reports", seed), *hides))
 
 
-def read_table(path: Path) -> Columns:
-    """The columns of a CSV file that is there."""
-    if not path.is_file():
-        raise ConfigError(f"there is no file {path}")
-    return read_csv(path)
-
-
 def column_of_numbers(columns: Columns, name: str) -> Array:
     """One column of a table, refused if it holds text."""
-    found = numbers(columns, name)
+    found = numbers(columns, name, mends=NO_KEYS)
     if found is None:
         raise ConfigError(f"{columns.file}, column {name!r} holds text where numbers are needed")
     return found

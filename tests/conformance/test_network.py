@@ -31,6 +31,8 @@ CASES = [kind() for kind in catalog().values()] + [
     br.GossipSGD(batch=2),
     br.PairAveraging(br.Pairs("edges")),
     br.PairAveraging(br.Pairs("clocks")),
+    br.PairAveraging(br.Pairs(activations=40)),
+    br.Personalized(schedule=br.Wakes(activations=40)),
     GossipADMM(),
     FrankWolfe(),
     CancelingNoise(),
@@ -116,6 +118,33 @@ def test_each_is_tried_with_a_task_that_it_is_for(algorithm):
 @pytest.mark.parametrize("algorithm", MARKED)
 def test_real_peers_do_what_the_simulator_does(algorithm):
     check(algorithm, torus(3, 4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["euclidean", "gaussian"])
+def test_noise_by_how_many_records_a_peer_holds(law):
+    """A warm start and updates of more and more of the budget, on models of one's own; the lines of
+    every peer cost what was planned."""
+    algorithm = br.PrivateDescent(updates=3, growth=1.5, warm=1)
+    task = task_for(algorithm, 5)
+    noise = br.NoiseBySize(
+        task.dim, records=task.sizes, lipschitz=1.0, ridge=1.0, law=law, noise_multiplier=2.0
+    )
+    real = br.run(
+        algorithm,
+        "complete:5",
+        task,
+        privacy=noise,
+        steps=25,
+        seed=5,
+        evaluate_every=0,
+        engine=Network(timeout=60.0, pace=0.02),
+    )
+    replay(real, task)
+    costs = np.array([event.noise_multiplier for event in real.ledger.events])
+    for peer in real.ledger.counts():
+        found = np.sort(np.repeat(costs, peer))
+        assert found == pytest.approx([2 / 1.5**2, 2 / 1.5, 2, 2])
 
 
 @pytest.mark.slow

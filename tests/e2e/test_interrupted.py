@@ -1,6 +1,7 @@
 """Ctrl-C keeps what is done and says so; the same command goes on; nothing takes the place of
 anything unasked."""
 
+import contextlib
 import json
 import os
 import re
@@ -60,6 +61,20 @@ def test_a_run_is_kept_as_far_as_it_got(bruit, mean, struck, name):
     asked = bruit("epsilon", "runs/mean-seed3.run", "--of", 2, "--seen-by", 0)
     assert "interrupted after 3 of 4 rounds" in asked.out
     assert bruit("replay", "runs/mean-seed3.run").code == 2
+
+
+@pytest.mark.slow
+def test_a_run_in_blocks_is_kept_as_far_as_it_got(bruit, mean, struck):
+    """And the same command, in one process or several, runs it to its end."""
+    calm = struck("learning", 3)
+    said = bruit("run", mean, "--on", "processes:2")
+    assert said.code == 130
+    assert "on this machine, in up to 2 processes" in said.err
+    assert "after 3 of 4 rounds; what was done is kept in runs/mean-seed3.run" in said.err
+    assert "2 blocks of peers" in said.out
+    calm()
+    assert bruit("run", mean).code == 0
+    assert bruit("run", mean, "--on", "nowhere", "--force").code == 2
 
 
 def test_the_same_command_runs_it_to_its_end(bruit, mean, struck):
@@ -239,16 +254,27 @@ def test_a_run_that_fails_loses_no_other(bruit, mean, monkeypatch):
     assert "ZeroDivisionError" in said.err
 
 
+def alive(leader):
+    """The processes of a session that have not ended."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has just ended
+            state, _, _, session, *_ = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(session) == leader and state != "Z":
+                found.append(int(entry.name))
+    return found
+
+
 @pytest.mark.slow
 def test_workers_are_quiet_when_a_sweep_is_interrupted(mean, tmp_path):
-    """Ctrl-C reaches the whole group of processes, as in a terminal."""
+    """Ctrl-C reaches the whole group of processes, as in a terminal; nobody is left behind."""
     mean.write_text(
         mean.read_text().replace("ring:6", "torus:16x16").replace("steps = 4", "steps = 3000")
     )
-    words = [sys.executable, "-m", "bruit", "sweep", str(mean), "--seeds", "40", "--jobs", "2"]
+    words = [sys.executable, "-m", "bruit", "sweep", str(mean), "--seeds", "40"]
     around = {**os.environ, "PYTHONPATH": str(Path(br.__file__).parents[1])}
     process = subprocess.Popen(
-        words,
+        [*words, "--on", "processes:2"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -258,9 +284,11 @@ def test_workers_are_quiet_when_a_sweep_is_interrupted(mean, tmp_path):
     )
     kept = tmp_path / "runs" / "mean.sweep" / "rows.jsonl"
     until(lambda: kept.exists() and kept.read_text().count("\n") >= 2, "two runs are kept")
+    assert len(alive(process.pid)) >= 3
     os.killpg(process.pid, signal.SIGINT)
     shown, complained = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130
+    until(lambda: not alive(process.pid), "nobody of its session is left")
     done = kept.read_text().count("\n")
     assert f"interrupted: {done} of 40 runs are done" in complained
     assert "Traceback" not in complained + shown

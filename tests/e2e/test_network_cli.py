@@ -125,7 +125,9 @@ def test_init_refuses_what_cannot_be(bruit, agreed):
         bruit("network", "init", "--peers", 1, "--experiment", agreed), "at least two peers"
     )
     one_sentence(
-        bruit("network", "init", "--peers", 5, "--experiment", agreed), "has 3 peers", "use --graph"
+        bruit("network", "init", "--peers", 5, "--experiment", agreed),
+        "has 3 peers, and 5 are",
+        "--graph",
     )
     one_sentence(
         bruit("network", "init", "--peers", 3, "--experiment", "nothing"),

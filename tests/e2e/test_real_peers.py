@@ -56,6 +56,21 @@ def test_a_stopped_and_a_killed_peer_go_on_where_they_were(village):
     check_equals_the_simulator(patient, models)
 
 
+def test_a_peer_is_upgraded_in_the_middle_of_a_run(village):
+    """Stopped, and started again as a process of the next release; the others are of this one."""
+    patient = village("ring:3", 3, 24)
+    patient.hold(12)
+    patient.start()
+    patient.wait_for_step(12, 1)
+    assert patient.signal(1, signal.SIGTERM).wait(DEADLINE) == 130
+    patient.let_go()
+    patient.changed = (*patient.changed, "tests.e2e.next_release")
+    patient.start(1)
+    reports, models = patient.finish()
+    check_equals_the_simulator(patient, models)
+    assert [report["missed"] for report in reports] == [0, 0, 0]
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_two_of_eight_killed_at_random_points_again_and_again(village, seed):
     """Killed wherever they are in their work, then held on to somewhere before the end."""
@@ -85,6 +100,7 @@ def test_one_that_never_comes_stops_nobody(village):
     busy.let_go()
     reports, models = busy.finish(0, 1, 2)  # code 0: one of two neighbors was planned to be missing
     assert [report["missing"] for report in reports] == [["peer-3"], [], ["peer-3"]]
+    assert [report["missed_elsewhere"] for report in reports] == [False, True, False]
     began = village_values(busy)[:3]
     assert np.allclose(
         models.mean(axis=0), began.mean(axis=0), atol=0.01

@@ -3,6 +3,7 @@ started again in the middle of a run, and end well; image and units say what the
 
 import configparser
 import json
+import os
 import re
 import shutil
 import signal
@@ -58,10 +59,23 @@ def started(name, folder, port):
             if word == inside or word.startswith(inside + "/"):
                 word = str(folder / outside) + word.removeprefix(inside)
         words.append(str(port) if word == "8443" else word)
+    given = {"HOME": "/proc/none"}  # the image has a user without a home
+    for key, value in re.findall(r"(\w+)=(\S+)", image("ENV")):
+        if key != "PATH":
+            given[key] = value.replace("/site", str(folder / volumes.get("/site", "nowhere")))
     with open(folder / f"{name}.log", "ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "bruit", *words], stdout=log, stderr=subprocess.STDOUT
+            [sys.executable, "-m", "bruit", *words],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **given},
         )
+
+
+def image(step):
+    """A step of the image that is made, without its first word."""
+    lines = (DEPLOY / "Containerfile").read_text().rpartition("\nFROM ")[2].splitlines()
+    return next(line for line in lines if line.startswith(step)).removeprefix(step).strip()
 
 
 @pytest.mark.slow
@@ -96,6 +110,9 @@ def test_the_services_of_the_compose_file_run_stop_and_go_on(tmp_path):
     assert re.search(r"peer-0 called peer-1 \d+ times: \d+ bytes there", said)
     reports = [read_json(site.parent / "state" / "report.json") for site in sites]
     assert [report["problems"] for report in reports] == [[], [], [], []]
+    for peer, site in enumerate(sites):  # homes and images cannot be written to
+        assert "cannot be written" not in (tmp_path / f"peer-{peer}.log").read_text()
+        assert len(list((site.parent / "register" / "accounts").iterdir())) == 1
 
 
 def test_units_restart_what_a_restart_helps_and_nothing_else():
@@ -106,6 +123,10 @@ def test_units_restart_what_a_restart_helps_and_nothing_else():
         assert unit["Service"]["RestartPreventExitStatus"] == never
         assert unit["Service"]["KillSignal"] == "SIGTERM"
         assert unit["Service"]["UMask"] == "0077"
+        assert unit["Service"]["ReadWritePaths"] == unit["Service"]["WorkingDirectory"]
+    unit.read(DEPLOY / "bruit-peer@.service")
+    place = unit["Service"]["Environment"].removeprefix("BRUIT_REGISTER=")
+    assert place == f"/var/lib/{unit['Service']['StateDirectory']}"
 
 
 def test_units_are_verified(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from bruit.accounts.account import beside
 from bruit.peers.wire.identity import Identity
-from bruit.tasks.pairs import auc
+from bruit.tasks.pairs import auc, gini, kendall_tau, u_statistic
 
 pytestmark = pytest.mark.slow
 DEADLINE = 120
@@ -29,18 +29,18 @@ def tables(tmp_path):
     return tmp_path, auc(scores, labels.astype(float))
 
 
-def start(folder, me, partner, *words):
+AUC = ("auc", "--score", "s", "--label", "y")
+
+
+def start(folder, me, partner, *words, command=AUC):
     return subprocess.Popen(
         [
             sys.executable,
             "-m",
             "bruit",
-            "auc",
+            command[0],
             f"{me}.csv",
-            "--score",
-            "s",
-            "--label",
-            "y",
+            *command[1:],
             "--identity",
             me,
             "--partner",
@@ -54,9 +54,9 @@ def start(folder, me, partner, *words):
     )
 
 
-def listening(folder, *words):
+def listening(folder, *words, command=AUC):
     """Party a, and the address at which it waits."""
-    process = start(folder, "a", "b", "--listen", "127.0.0.1:0", *words)
+    process = start(folder, "a", "b", "--listen", "127.0.0.1:0", *words, command=command)
     said = process.stderr.readline()
     return process, f"127.0.0.1:{said.split()[-1]}"
 
@@ -85,6 +85,35 @@ def test_two_processes_find_one_auc(tables):
         assert [one.price.epsilon for one in paid] == [found["exact_epsilon"]]
 
 
+@pytest.mark.parametrize(
+    ("statistic", "more"),
+    [
+        ("kendall", ["--points", "s,y"]),
+        ("gini", ["--points", "s", "--low", "-4", "--high", "6", "--clamp"]),
+    ],
+)
+def test_two_processes_find_one_statistic_of_pairs(tables, statistic, more):
+    """Within 5 standard errors of the union's; both print the same, and both tables are charged."""
+    folder, _ = tables
+    asked = ["--statistic", statistic, "--epsilon", "8"]
+    one, address = listening(folder, *asked, *more, command=["pairwise"])
+    other = start(
+        folder, "b", "a", "--with", address, *asked, *more, "--json", command=["pairwise"]
+    )
+    said, errors = other.communicate(timeout=DEADLINE)
+    assert other.returncode == 0, errors
+    found = json.loads(said)
+    text, errors = one.communicate(timeout=DEADLINE)
+    assert one.returncode == 0, errors
+    assert text.startswith(found["statistic"])
+    rows = np.vstack([np.loadtxt(folder / f"{me}.csv", delimiter=",", skiprows=1) for me in "ab"])
+    truth = kendall_tau(*rows.T) if statistic == "kendall" else u_statistic(rows[:, 0], gini())
+    assert abs(found["raw"] - truth) < 5 * found["error"]
+    for name in "ab":
+        paid = beside(folder / f"{name}.csv").balance().charged
+        assert [one.price.epsilon for one in paid] == [found["exact_epsilon"]]
+
+
 def test_disagreement_is_told_on_both_sides_and_costs_nothing(tables):
     folder, _ = tables
     one, address = listening(folder, "--epsilon", "4")
@@ -105,4 +134,4 @@ def test_a_limit_is_kept_and_the_partner_is_not_left_waiting(tables):
     assert "above the limit 1" in errors
     _, errors = other.communicate(timeout=DEADLINE)
     assert other.returncode == 2
-    assert "the other party hung up" in errors or "broke" in errors
+    assert "the other holder hung up" in errors or "broke" in errors

@@ -60,3 +60,29 @@ def test_real_peers_add_their_own_noise_and_one_site_more(bruit, monkeypatch):
     spent = [report["epsilon"] for report in said.json["reports"]]
     assert spent[2] > spent[0] > spent[1]
     assert json.dumps(said.json)
+
+
+@pytest.mark.slow
+def test_real_peers_run_what_a_plan_of_trust_saved(bruit, monkeypatch):
+    """A circle of two and somebody alone: what each learned of peer 0, asked of its own folder with
+    the reports of all, is within its cap; alone it says local DP, which passes the cap of 2."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    Path("trust.csv").write_text("of,seen_by,epsilon\n0,1,4\n1,0,4\n")
+    planned = bruit(
+        "plan", "--trust", "trust.csv", "--peers", 3, "--epsilon", 1, "--save", "plan", "--json"
+    )
+    assert planned.json["circles"] == [[0, 1]]
+    place = ("--experiment", "plan/experiment.toml", "--out", "net")
+    said = bruit("network", "demo", "--peers", 3, *place, "--json")
+    assert said.code == 0, said.err
+    assert (said.json["privacy"]["spec"], said.json["privacy"]["status"]) == (
+        "silo:SILO-8",
+        "proven",
+    )
+    reports = [part for u in range(3) for part in ("--report", f"net/peer-{u}/state/report.json")]
+    for v, allowed in ((1, 4.0), (2, 1.0)):
+        told = bruit("epsilon", "net/peer-0", "--seen-by", v, *reports, "--json").json
+        assert 0.5 < told["epsilon"] <= allowed
+        assert told["spec"] == "silo:SILO-8"
+    alone = bruit("epsilon", "net/peer-0", "--seen-by", 2, "--json").json
+    assert alone["epsilon"] > 1.0

@@ -12,7 +12,8 @@ d_u = sum_v w_uv and the weight of their pair, so both come to the same new weig
 `look` meetings of a peer adjust weights, then `learn` meetings models; where the two are not in step,
 the sum of their meetings decides, which both know. In learning x_v is what v said last, weights up to
 `least` count as none, and who has no others keeps its model. g_u: the gradient, of which a peer reads
-`updates` at most; the loss is read once a phase of looking, that of every record cut at `ceiling`,
+`updates` at most, also where it has no others: how often it reads must not follow from what was said.
+The loss is read once a phase of looking, that of every record cut at `ceiling`,
 without regularizers. Both ends may hold different weights after half a meeting, until they look again.
 Learns: a local optimum of the joint objective of models and weights.
 Shows: model, cost and degree to whom it meets, and the weight of that pair.
@@ -91,6 +92,13 @@ class GraphLearning(Algorithm[State]):
         allowed = per_peer("updates", self.updates, graph.n, np.inf)
         return Public(standing(self.confidences, self.smoothness, graph), allowed)
 
+    def released(self, turns: int) -> int:
+        """Model and loss at first, then a gradient a turn, up to `updates`, and a loss where a phase
+        of looking begins: never two in every turn. No turn is sure to be one of looking: what a
+        neighbor says of its own meetings decides with."""
+        allowed = np.inf if self.updates is None else np.max(self.updates)
+        return 2 + int(min(turns, allowed)) + turns // (self.look + self.learn)
+
     def start(self, home: Home) -> State:
         model, none = home.value(), np.zeros(len(home.ids), np.int64)
         cost = self._cost(home, model, np.ones(len(home.ids), np.bool_))
@@ -137,8 +145,8 @@ class GraphLearning(Algorithm[State]):
         near = state.copy.replace(heavy * state.copy.rows).sums() / np.where(degree > 0, degree, 1)
         trust = known.peers.confidence[home.ids][:, None]
         share = self.coupling / (self.coupling + trust * known.peers.smoothness[home.ids][:, None])
-        awake = learning & (degree[:, 0] > 0) & (state.spent < known.updates[home.ids])
-        reads = awake & (trust[:, 0] > 0)
+        due = learning & (state.spent < known.updates[home.ids])
+        awake, reads = due & (degree[:, 0] > 0), due & (trust[:, 0] > 0)
         goal = near - trust / self.coupling * home.gradient(state.model, where=reads)
         stepped = (1 - share) * state.model + share * goal
         return np.where(awake[:, None], stepped, state.model), reads.astype(np.int64)

@@ -270,10 +270,12 @@ class PeerMachine(Machine):
 
     def _most_calls(self, sender: int) -> float:
         """More calls than that a neighbor's clock does not make: Poisson, its mean and eight
-        standard deviations."""
-        rate = self.seat.algorithm.schedule.clock_rate(self._graph(0), sender)
+        standard deviations; where calls are counted, all of them."""
+        schedule = self.seat.algorithm.schedule
+        rate = schedule.clock_rate(self._graph(0), sender)
         if rate is None:
-            return math.inf
+            total = schedule.counted(self.seat.steps)
+            return math.inf if total is None else total
         mean = self.seat.steps * rate
         return mean + 8 * math.sqrt(mean) + 32
 

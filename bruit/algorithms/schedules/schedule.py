@@ -109,6 +109,21 @@ class Schedule(ABC):
         """How often a peer's own clock calls in a unit of time, on average; None where none does."""
         return None
 
+    def lasts(self, graph: Graph | GraphSequence, steps: int) -> float | None:
+        """For how long the clocks of real peers call, in units of time; None where they have none.
+        So many events of all together are as many as n clocks of rate 1 make in this time."""
+        if not self.timed:
+            return None
+        total = self.counted(steps)
+        return float(steps) if total is None else total / graph.n
+
+    def by_clock(self, graph: Graph | GraphSequence, steps: int, events: Meetings) -> Meetings:
+        """The events at their times by the clocks of real peers: counted ones one after the other,
+        as far apart as they are on average."""
+        if self.counted(steps) is None:
+            return events
+        return Meetings(events.time / graph.n, events.a, events.b)
+
     def holder(self, meetings: Meetings) -> int | None:
         """Who has the token after these hops; None where there is none."""
         return None
@@ -132,10 +147,6 @@ class Schedule(ABC):
         """Refuse a trace that says what cannot be; that facts have a place, and that events are in
         order of time, was checked before."""
         return
-
-    def simulated_only(self) -> str:
-        """Why real peers cannot follow it; "": they can."""
-        return ""
 
     # compiled paths (`bruit.algorithms.course`)
 

@@ -6,12 +6,14 @@ step.
 
 The token is zhat, the mean of the duals; its proximal point z is the model. Peer i keeps its dual
 u_i. What passes the door is the gradient of the envelope at 2 z - u_i, clipped to `clip` and noised
-with `sigma`; x follows from it.
-Learns: the minimizer of (1/n) sum_i f_i + r, r = `l1` |x|_1 + (`l2`/2) |x|^2 within +-`bound`.  Shows: the token to
-whom it visits.  Spec: walk:ADMM-7, corrected (zhat and z kept apart), ADMM-10; arXiv:2302.12559.
+with `sigma`; x follows from it. With `published` everybody is told the last token; the account
+is local DP, which counts every release as seen by everybody, so it is the same.
+Learns: the minimizer of (1/n) sum_i f_i + r, r = `l1` |x|_1 + (`l2`/2) |x|^2 within +-`bound`.
+Shows: the token to whom it visits, and to all if published.
+Spec: walk:ADMM-7, corrected (zhat and z kept apart), ADMM-10; arXiv:2302.12559.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from bruit.algorithms.admm.consensus_admm import contraction_on
 from bruit.algorithms.admm.expected_duals import expected_duals
 from bruit.algorithms.admm.regularizers import Regularizer, penalty
-from bruit.algorithms.algorithm import Algorithm
+from bruit.algorithms.algorithm import CAME_LATER, Algorithm
 from bruit.algorithms.course import Course
 from bruit.algorithms.door import Door
 from bruit.algorithms.expectation import DeclaredFacts, Expectation
@@ -56,6 +58,7 @@ class WalkADMM(Algorithm[State]):
     l1: float = 0.0
     l2: float = 0.0
     bound: float | None = None
+    published: bool = field(default=False, metadata=CAME_LATER)
     schedule: Walk = Walk()
     private: ClassVar[tuple[str, ...]] = ("dual",)
     fused_within: ClassVar[float] = (
@@ -174,6 +177,9 @@ class WalkADMM(Algorithm[State]):
                 "Bulk()"
             )
         return door.task
+
+    def adopt(self, state: State, token: Array, public: Public) -> State:
+        return state._replace(token=token)
 
     def estimate(self, state: State) -> Array:
         return self.regularizer.prox(state.token, self.gamma)

@@ -59,7 +59,10 @@ def plan_network(
 
     def everybody(file: ExperimentFile, n: int) -> Task:
         if n != peers:
-            raise ConfigError(f"the experiment's graph {file.graph} has {n} peers: use --graph")
+            raise ConfigError(
+                f"the experiment's graph {file.graph} has {n} peers, and {peers} are asked for; say "
+                f"which graph they have: --graph complete"
+            )
         return whole_task(file, n, text, experiment)
 
     return agreed_run(text, place.parent, experiment, everybody)

@@ -50,5 +50,6 @@ class Receipts:
             place = bisect_right(marks, journal.confirmed(to), key=lambda mark: mark[0])
             if place:
                 self.seen = max(self.seen, marks[place - 1][1])
-                del marks[:place]
+        for to, marks in self.marks.items():  # what one has seen nobody else need confirm
+            self.marks[to] = marks[bisect_right(marks, self.seen, key=lambda mark: mark[1]) :]
         return self.seen

@@ -3,6 +3,7 @@
     peer to relay      bruit-relay 1 listen            calls for me come over this line
                        bruit-relay 1 call FINGERPRINT  connect me with that peer
                        bruit-relay 1 take TOKEN        here I am for the call of that name
+                       bruit-relay 1 succeed BYTES     a member has a new key; so many bytes follow
     relay to peer      ok    no REASON    call TOKEN    ping
     peer to relay      pong
 
@@ -23,12 +24,13 @@ WORD = "bruit-relay"
 FINGERPRINT = re.compile(r"[0-9a-f]{4}(:[0-9a-f]{4}){15}")
 TOKEN = re.compile(r"[0-9a-f]{32}")
 TOLD = re.compile(r"[ -~]{1,200}")
-OBJECTS = {"listen": None, "call": FINGERPRINT, "take": TOKEN}
+BYTES = re.compile(r"[1-9][0-9]{0,3}")
+OBJECTS = {"listen": None, "call": FINGERPRINT, "take": TOKEN, "succeed": BYTES}
 
 
 @dataclass(frozen=True)
 class Ask:
-    """What a peer wants of a relay; `what` is a fingerprint or a token."""
+    """What a peer wants of a relay; `what` is a fingerprint, a token, or a number."""
 
     kind: str
     what: str = ""

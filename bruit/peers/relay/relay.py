@@ -9,8 +9,8 @@ peers speak TLS with each other, end to end, under keys that the relay does not 
 
 Whoever is in no book does not get through the handshake; whoever is in none together with the
 called one is refused. What a member can cost is bounded: one line for calls, `EACH` lines of bytes
-for every other member, HELD bytes waiting in each direction of each, `rate` bytes a second (faster
-senders wait), `CALLS` new lines a second.
+to every other member, which keep nobody else from calling it, HELD bytes waiting in each direction
+of each, `rate` bytes a second (faster senders wait), `CALLS` new lines a second.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import logging
 import secrets
 import ssl
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bruit.errors import RemoteProtocolError
 from bruit.peers.relay.allowance import Allowance
+from bruit.peers.relay.people import People
 from bruit.peers.relay.preamble import LONGEST, Ask, asked
 from bruit.peers.relay.seen import Pair, Seen
 from bruit.peers.wire.address_book import AddressBook
@@ -35,11 +37,12 @@ from bruit.peers.wire.framed import AT_DOOR, AT_DOOR_EACH, Doorstep, Ends, Recep
 from bruit.peers.wire.identity import fingerprint
 from bruit.peers.wire.pinned import pinned_context
 from bruit.peers.wire.said_once import SaidOnce
+from bruit.peers.wire.succession import LONGEST as SUCCESSION
 
 log = logging.getLogger("bruit.peers")
 RATE = 16 * 2**20  # bytes a second that one peer may send through
 CALLS = 4.0  # new lines a second of one peer
-EACH = 4  # lines of bytes that a peer may have, for each other member
+EACH = 4  # lines of bytes that a peer may have to each other member
 HELD = 2**16  # bytes that are read at once, and that wait in one direction
 GREETING = 10.0  # seconds for the first words
 TAKING = 10.0  # seconds until the called one has come
@@ -53,8 +56,7 @@ class _Member:
 
     rate: Allowance
     calls: Allowance
-    most: int
-    lines: int = 0  # calls of it and to it
+    lines: Counter[str] = field(default_factory=Counter)  # its calls, by whom it calls
     control: asyncio.StreamWriter | None = None
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
@@ -80,6 +82,7 @@ class Relay:
     def __init__(self, folder: Path, books: Iterable[AddressBook], rate: float = RATE) -> None:
         self.folder, self.rate, self.seen = folder, rate, Seen()
         self.books: list[AddressBook] = []
+        self.people: People
         self._members: dict[str, _Member] = {}
         self._calls: dict[str, _Call] = {}
         self._told = SaidOnce(log)
@@ -96,28 +99,35 @@ class Relay:
         return sum(member.control is not None for member in self._members.values())
 
     def _take_books(self, books: list[AddressBook]) -> None:
-        self.books = books
+        self.books, self.people = books, People(self.folder, books)
         entries: dict[str, Entry] = {one.fingerprint: one for book in books for one in book.entries}
         for gone in set(self._members) - set(entries):
             self._members.pop(gone).hang_up()
         for one in entries:
-            most = EACH * max(len(book.entries) for book in books if book.by_fingerprint(one))
+            others = max(len(book.entries) for book in books if book.by_fingerprint(one))
             if one not in self._members:
                 self._members[one] = _Member(
                     rate=Allowance(self.rate, 2 * self.rate),
-                    calls=Allowance(CALLS, 4.0 * most),
-                    most=most,
+                    calls=Allowance(CALLS, 4.0 * EACH * others),
                 )
-            self._members[one].most = most
-        certificates = [entry.certificate for entry in entries.values()]
-        self._context = pinned_context(self.folder, certificates, ssl.PROTOCOL_TLS_SERVER)
+        self._take_certificates()
+
+    def _take_certificates(self) -> None:
+        """From now on those that members may show now are let in, and no others."""
+        shown = self.people.certificates()
+        self._context = pinned_context(self.folder, shown, ssl.PROTOCOL_TLS_SERVER)
+        if self._reception is not None:
+            self._reception.renew(self._context)
 
     def renew(self, books: Iterable[AddressBook]) -> None:
         """Other books from now on: who is in none of them any more can call and be called no
         more."""
         self._take_books(list(books))
-        if self._reception is not None:
-            self._reception.renew(self._context)
+
+    def look(self) -> None:
+        """An operator may have put a succession into the folder."""
+        if self.people.look():
+            self._take_certificates()
 
     def open(self, host: str, port: int) -> int:
         """Begin to listen, within a running loop; gives the port (0: any free one)."""
@@ -155,10 +165,9 @@ class Relay:
             member.writers.discard(writer)
             writer.close()
 
-    @staticmethod
-    def _who(writer: asyncio.StreamWriter) -> str:
+    def _who(self, writer: asyncio.StreamWriter) -> str:
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        return fingerprint(ssl.DER_cert_to_PEM_cert(shown))
+        return self.people.of(fingerprint(ssl.DER_cert_to_PEM_cert(shown)))
 
     def _refuse(self, writer: asyncio.StreamWriter, who: str, why: str) -> None:
         name = self.names.get(who, "somebody")
@@ -167,12 +176,18 @@ class Relay:
         writer.write(f"no {why[:200]}\n".encode("ascii", "replace"))
 
     async def _serve(self, ask: Ask, who: str, member: _Member, ends: Ends) -> None:
-        if not member.calls.try_to_take(1):
+        call = self._calls.get(
+            ask.what
+        )  # who is called pays nothing for it, whoever calls how often
+        called = ask.kind == "take" and call is not None and call.callee == who
+        if not called and not member.calls.try_to_take(1):
             raise RemoteProtocolError("too many lines in a short time; come again in some seconds")
         if ask.kind == "listen":
             await self._listen(who, member, ends)
         elif ask.kind == "take":
             await self._taken(ask.what, who, ends)
+        elif ask.kind == "succeed":
+            await self._succeed(int(ask.what), ends)
         else:
             await self._call(who, ask.what, member, ends)
 
@@ -194,6 +209,16 @@ class Relay:
             if member.control is writer:
                 member.control = None
 
+    async def _succeed(self, size: int, ends: Ends) -> None:
+        """Hear of a new key of anybody; whose it is, its signatures say."""
+        if size > SUCCESSION:
+            raise RemoteProtocolError(f"a succession has no {size} bytes")
+        async with asyncio.timeout(GREETING):
+            data = await ends[0].readexactly(size)
+        if self.people.learn(data):
+            self._take_certificates()
+        ends[1].write(b"ok\n")
+
     async def _call(self, who: str, whom: str, member: _Member, ends: Ends) -> None:
         other = self._members.get(whom)
         together = any(
@@ -204,12 +229,11 @@ class Relay:
         if other.control is None:
             ends[1].write(b"no the peer you call is not connected to this relay\n")
             return
-        if member.lines >= member.most or other.lines >= other.most:
-            raise RemoteProtocolError("too many lines at once")
+        if member.lines[whom] >= EACH:
+            raise RemoteProtocolError("too many lines at once to that peer")
         token = secrets.token_hex(16)
         call = self._calls[token] = _Call(who, whom, asyncio.get_running_loop().create_future())
-        member.lines += 1
-        other.lines += 1
+        member.lines[whom] += 1
         try:
             other.control.write(f"call {token}\n".encode())
             async with asyncio.timeout(TAKING):
@@ -221,8 +245,7 @@ class Relay:
             ends[1].write(b"no the peer you call does not answer\n")
         finally:
             del self._calls[token]
-            member.lines -= 1
-            other.lines -= 1
+            member.lines[whom] -= 1
             call.over.set()
 
     async def _taken(self, token: str, who: str, ends: Ends) -> None:

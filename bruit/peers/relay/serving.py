@@ -69,5 +69,6 @@ async def _watch(settings: RelaySettings, relay: Relay) -> None:
             if books != relay.books:
                 relay.renew(books)
                 log.warning("the books have changed: %d peers are served now", len(relay.names))
+            relay.look()
         except BruitError as error:
             told.warn((str(error),), "the books before are served on: %s", error)

@@ -24,6 +24,7 @@ from bruit.peers.relay.preamble import LONGEST, Ask, RelayWord, said
 from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.entry import Entry
 from bruit.peers.wire.framed import Ends
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.pinned import pinned_context
 from bruit.peers.wire.relay_entry import RelayEntry
 from bruit.peers.wire.said_once import SaidOnce
@@ -32,6 +33,7 @@ log = logging.getLogger("bruit.peers")
 CONNECTING = 15.0  # seconds until a relay has answered
 SILENT = 60.0  # seconds without a sign of life after which the line for calls is laid again
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts
+LOOK = 1.0  # seconds between two looks for new keys that a relay has not heard of
 AT_ONCE = 16  # calls that are being taken; the relay has to wait with more
 HELD = 2**16  # bytes that wait in one direction
 Guest = Callable[[], asyncio.Protocol]
@@ -41,8 +43,9 @@ class RelayUnreachable(RemoteProtocolError):
     """The relay is not there, is another one, or says no; in words for the operator."""
 
 
-async def ask_relay(folder: Path, relay: RelayEntry, ask: Ask) -> Ends:
-    """A line to a relay that has said ok; else RelayUnreachable."""
+async def ask_relay(folder: Path, relay: RelayEntry, ask: Ask, more: bytes = b"") -> Ends:
+    """A line to a relay that has said ok, after `more` if something is to follow; else
+    RelayUnreachable."""
     context = pinned_context(folder, [relay.certificate], ssl.PROTOCOL_TLS_CLIENT)
     try:
         async with asyncio.timeout(CONNECTING):
@@ -60,7 +63,7 @@ async def ask_relay(folder: Path, relay: RelayEntry, ask: Ask) -> Ends:
         ) from None
     try:
         ends[1].transport.set_write_buffer_limits(HELD)
-        ends[1].write(ask.line())
+        ends[1].write(ask.line() + more)
         async with asyncio.timeout(CONNECTING):
             word = await heard(ends[0])
     except (OSError, asyncio.IncompleteReadError):
@@ -117,14 +120,19 @@ class Ways:
     """The lines of one peer to relays; `folder` holds its identity."""
 
     folder: Path
-    book: AddressBook
+    members: Members
     me: int
     connected: bool = False  # to the relay at which this peer is reached
     trouble: dict[int, str] = field(default_factory=dict)  # the last one, by neighbor
+    told: dict[str, set[str]] = field(default_factory=dict)  # new certificates, by relay
     _servers: list[asyncio.Server] = field(default_factory=list)
     _work: set[asyncio.Task[None]] = field(default_factory=set)
     _told: SaidOnce = field(default_factory=lambda: SaidOnce(log))
     _places: tempfile.TemporaryDirectory[str] | None = None  # for its owner only
+
+    @property
+    def book(self) -> AddressBook:
+        return self.members.book
 
     @property
     def relayed(self) -> RelayEntry | None:
@@ -142,11 +150,32 @@ class Ways:
 
     async def open(self, callees: list[int]) -> None:
         """The sockets to those of these peers that are reached at a relay."""
+        relays = {} if self.relayed is None else {self.relayed.address: self.relayed}
         for peer in callees:
             entry = self.book.entry(peer)
             relay = self.book.way(entry)
             if relay is not None:
+                relays[relay.address] = relay
                 self._servers.append(await self._socket_to(entry, relay))
+        for address, relay in relays.items():
+            self.told[address] = set()
+            self._begin(self._tell(relay, self.told[address]))
+
+    async def _tell(self, relay: RelayEntry, told: set[str]) -> None:
+        """A relay hears of every new certificate this peer knows of, once; and again if it cannot
+        be reached."""
+        while True:
+            try:
+                for one in [one for one in self.members.known() if one.new not in told]:
+                    said = one.text().encode()
+                    ask = Ask("succeed", str(len(said)))
+                    ends = await ask_relay(self.folder, relay, ask, said)
+                    ends[1].close()
+                    told.add(one.new)
+            except RelayUnreachable as error:
+                words = "a new key was not told to the relay: %s"
+                self._told.warn((relay.address, "succession"), words, error)
+            await asyncio.sleep(LOOK)
 
     async def _socket_to(self, entry: Entry, relay: RelayEntry) -> asyncio.Server:
         async def call(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

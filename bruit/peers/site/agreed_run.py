@@ -7,8 +7,9 @@ same words, before a record is read, a key is made or a byte is sent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -16,10 +17,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.gossip.muffliato import presets
-from bruit.algorithms.gossip.pair_averaging import PairAveraging
 from bruit.arrays import Array, Ints
-from bruit.errors import ConfigError
+from bruit.errors import ConfigError, PrivacyError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.names import edge_file
 from bruit.mechanisms import Mechanism
@@ -97,9 +96,12 @@ def agreed_run(
         check_questions(
             file.algorithm.name, algorithm, graph, steps, task, _questions(words, task.dim)
         )
-    with at_line(here, where, "privacy"):
+    with at_line(here, where, "privacy"), _unfit_noise():
         planned, privacy = _planned(words), _privacy(words, task.width)
         refuse_for_real_peers(algorithm, privacy)
+        ahead = _ahead(words, task.width)
+        if privacy is not None:
+            privacy.compared(task)
         budget = _agreed_budget(words, task.width)
     return AgreedRun(
         graph=graph,
@@ -108,11 +110,21 @@ def agreed_run(
         task=task,
         privacy=privacy,
         planned=planned,
-        ahead=_ahead(words, task.width),
+        ahead=ahead,
         budget=budget,
         file=file,
         text=text,
     )
+
+
+@contextmanager
+def _unfit_noise() -> Iterator[None]:
+    """Noise that was not measured for these records, or is asked for other answers, is a mistake in
+    what was agreed on."""
+    try:
+        yield
+    except PrivacyError as error:
+        raise ConfigError(str(error)) from None
 
 
 class _AgreedText(NamedTuple):
@@ -138,12 +150,7 @@ def _edges(file: ExperimentFile) -> str:
 @lru_cache(maxsize=2)
 def _protocol(words: _AgreedText) -> Protocol:
     file = parse(words.text, words.where)
-    agreed = protocol(file, words.text, words.where)
-    return (
-        replace(agreed, algorithm=timed(agreed.algorithm))
-        if file.algorithm.name in presets()
-        else agreed
-    )
+    return protocol(file, words.text, words.where)
 
 
 @lru_cache(maxsize=2)
@@ -240,19 +247,6 @@ def agreed_id(book: AddressBook, agreed: AgreedRun[Any]) -> str:
     columns that lie in files, whose content the experiment does not tell. Peers with different edge
     lists or columns files refuse each other."""
     return run_id(book, words_of(agreed).whole)
-
-
-def timed(algorithm: Algorithm[Any]) -> Algorithm[Any]:
-    """A preset among real peers, whose meetings nobody counts: it lasts as long, in units of time,
-    as A meetings last.
-
-    Contraction by (1 - c) a meeting is exp(-c A) in expectation over a Poisson number of A
-    meetings, which is what the bound on the error after exactly A of them is derived from: the same
-    bound holds (gossip:MUF-7).
-    """
-    if isinstance(algorithm, PairAveraging) and algorithm.schedule.activations is not None:
-        return replace(algorithm, schedule=replace(algorithm.schedule, activations=None))
-    return algorithm
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,8 +57,18 @@ class AuditLog:
         return Chain(self.path, "the audit log")
 
     def check(self) -> None:
-        """Refuse a log that somebody has changed, before anything is released."""
-        self._known(self.chain.read().lines)
+        """Refuse a log that somebody has changed, and a journal that is older than the log, before
+        anything is released."""
+        known = self._released(self.chain.read().lines).runs.get(self.about["key"])
+        before = 0 if known is None else known.again
+        if known is not None:
+            known.start(self.held)
+        if known is not None and known.again > before:
+            raise BrokenStateError(
+                f"the journal of this run is an old copy: the audit log {self.path} knows of"
+                f" {how_many(known.again - before, 'line')} of its ledger that it does not hold; put"
+                " back the newest"
+            )
 
     def head(self) -> ChainHead:
         """How far it has come; what reports name."""
@@ -108,17 +118,17 @@ class AuditLog:
             writer.add(line)
             self.left = writer.end()
 
-    def _known(self, lines: list[dict[str, Any]]) -> int:
-        """How many releases of this run these lines hold."""
+    def _released(self, lines: list[dict[str, Any]]) -> Released:
+        """What these lines say."""
         try:
-            return Released.of(lines).last(self.about["key"])
+            return Released.of(lines)
         except ValueError as error:
             raise BrokenStateError(
                 f"the audit log {self.path} is damaged ({error}); put back the file as it was"
             ) from None
 
     def _start(self, writer: Writer) -> None:
-        known = self._known(writer.found.lines)
+        known = self._released(writer.found.lines).last(self.about["key"])
         if known < self.held:
             log.warning(
                 "%s of this run's ledger are not in the audit log %s: it was begun later, or cut",

@@ -111,7 +111,7 @@ def patient(site: Site) -> Examined:
         members=members,
         neighbors=first_neighbors(words.graph, site.file.peer, words.steps),
         own=lambda: Checkup.now(people, experiment),
-        ways=ways_of(site, book),
+        ways=ways_of(site, members),
     )
 
 

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from bruit.accounts.account import beside
+from bruit.accounts.backup import check_came_back
 from bruit.accounts.prices import Price, Unit
 from bruit.accounts.reservation import Reservation, ahead, priced
 from bruit.mechanisms import Mechanism
@@ -17,6 +18,7 @@ from bruit.privacy.profile import USUAL_DELTA
 
 
 def reservation(
+    folder: Path,
     records: Path,
     me: int,
     run: str,
@@ -41,7 +43,9 @@ def reservation(
         against=agreed.algorithm.against,
         key=run_key(journal),
     )
-    found = Reservation(beside(records), run[:16], priced(price, events), budget is not None)
+    account = beside(records)
+    check_came_back(folder, account)
+    found = Reservation(account, run[:16], priced(price, events), budget)
     found.check(len(journal.spent()))
     return found
 

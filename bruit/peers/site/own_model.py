@@ -41,7 +41,8 @@ def own_model(of: Participant, epsilon: float, delta: float, shared: bool = Fals
     privacy, warnings = statement(of.privacy, epsilon, delta, local, whom, parts)
     releases = int(host.ledger.counts()[host.me, host.ledger.is_data()].sum())
     privacy |= {
-        "why": f"{releases} releases of this peer, composed by their events; against {whom}"
+        "why": f"epsilon = {epsilon:.6g} at delta = {delta:g}: {how_many(releases, 'release')} of this peer,"
+        f" composed by their events; against {whom}"
     }
     if of.rehearsed:
         privacy |= {"protected": False, "noise": REHEARSED}

@@ -143,7 +143,8 @@ def _gap(
     otherwise = sorted(one.signer for one in told if not one.as_agreed)
     if otherwise:
         return (
-            f"not as agreed: {', '.join(otherwise)} missed somebody, if only for a while, or ended early",
+            f"not as agreed: {', '.join(otherwise)} missed somebody, if only for a while, "
+            "left contributions out, or ended early",
             0,
         )
     if not agreed.algorithm.schedule.synchronous:

@@ -7,9 +7,9 @@ import asyncio
 import contextlib
 import logging
 import math
-import signal
 import time
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import grpc
@@ -28,16 +28,26 @@ from bruit.peers.site.metrics_page import reply
 from bruit.peers.site.own_model import save_own_model
 from bruit.peers.site.signed_report import promised, signed, took_part
 from bruit.peers.site.site import Participant
-from bruit.peers.site.verdict import complete, left_over, met, missing, notes, problems
+from bruit.peers.site.verdict import (
+    complete,
+    left_over,
+    met,
+    missed_elsewhere,
+    missing,
+    notes,
+    problems,
+)
 from bruit.peers.wire.said_once import SaidOnce
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.privacy.toolbox.pld import compose_epsilon
-from bruit.runs.stopping import interruptible
+from bruit.runs.stopping import handled, interruptible
 
 log = logging.getLogger("bruit.peers")
 EVERY = 0.2  # seconds between two status files, of a process that hosts few peers
-SHARE = 20  # status files take at most one such part of a process's time
+SHARE = 20  # status files take at most one such part of a process's time, and wait so many times
+# as long as this process was last woken too late
 SELDOM = 25  # looks after which a status is written though nothing has moved
+LONGEST = 5.0  # seconds between two looks of who was woken late
 FEW = 10  # peers of one process up to which they are written that often; more take turns
 MISSED, STOPPED = (
     1,
@@ -69,12 +79,12 @@ def status(of: Participant) -> dict[str, Any]:
         "waiting": host.gathering.waiting,
         "sent": sent,
         "unconfirmed": host.speech.sent - sent,
-        "meetings": len(host.meetings),
+        "meetings": host.met,
         "skipped": host.absences.skipped,
         "bytes_sent": sum(line.sent_bytes for line in host.lines.values()),
         "bytes_received": host.ears.received_bytes,
         "refused": refusals(host),
-        "missed": len([miss for miss in host.absences.missed if not miss.late]),
+        "missed": host.absences.missed,
         "missing": [host.book.entry(peer).name for peer in missing(host)],
         "left_out": len(host.left_out),
         "epsilon": total,
@@ -98,6 +108,9 @@ def _new_key(host: Host) -> dict[str, Any]:
         return {}
     heard = [line.entry.name for line in host.lines.values() if newest in line.heard]
     neighbors = [line.entry.name for line in host.lines.values()]
+    for address, told in ({} if host.ways is None else host.ways.told).items():
+        neighbors.append(f"the relay {address}")
+        heard += [neighbors[-1]] if newest in told else []
     return {"new_key": {"fingerprint": newest, "heard": heard, "neighbors": neighbors}}
 
 
@@ -264,15 +277,16 @@ def _signs(of: Participant) -> tuple[Any, ...]:
     lines = [(line.connected, line.sent_bytes) for line in host.lines.values()]
     return (
         (host.machine.count, host.done, host.ended, host.gave_up, host.gathering.waiting),
-        (len(host.absences.missed), host.absences.skipped, len(host.left_out)),
+        (host.absences.missed, host.absences.late, host.absences.skipped, len(host.left_out)),
         (host.ears.received_bytes, sum(host.refused.values()), tuple(lines)),
     )
 
 
 async def _watch(of: Participant, notice: _Notice, hosted: int = 1) -> None:
     """Keep the status up to date, to the end; the last one is written when the watch is over.
-    While nothing moves it is written seldom: of many peers on one machine most wait."""
-    told, looks = SaidOnce(log), 0
+    While nothing moves it is written seldom: of many peers on one machine most wait. Who is woken
+    late is on a machine that has no time to spare, and writes it less often, too."""
+    told, looks, late = SaidOnce(log), 0, 0.0
     shown: tuple[Any, ...] = ()
     try:
         while True:
@@ -281,7 +295,10 @@ async def _watch(of: Participant, notice: _Notice, hosted: int = 1) -> None:
                 _try_to_show(of, notice, told)
             shown, looks = now, looks + 1
             cost = hosted * (time.thread_time() - began)
-            await asyncio.sleep(max(EVERY * max(1.0, hosted / FEW), SHARE * cost))
+            pause = max(EVERY, EVERY * hosted / FEW, SHARE * cost, min(SHARE * late, LONGEST))
+            due = time.monotonic() + pause
+            await asyncio.sleep(pause)
+            late = time.monotonic() - due
     finally:
         _try_to_show(of, notice, told)
 
@@ -295,12 +312,15 @@ async def _run_all(
         for one in people:
             one.host.stop()
 
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stop)
-    if ready is not None:
-        ready()
-    ports = [None if metrics_port is None else metrics_port + k for k in range(len(people))]
-    await run_together(people, ports)
+    def heard(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stop)
+
+    # not loop.add_signal_handler: when that is given back, SIGTERM kills at once, without a report
+    with handled(heard):
+        if ready is not None:
+            ready()
+        ports = [None if metrics_port is None else metrics_port + k for k in range(len(people))]
+        await run_together(people, ports)
 
 
 async def run_together(people: list[Participant], ports: Sequence[int | None]) -> None:
@@ -344,20 +364,21 @@ def run_participants(
     ready: Callable[[], None] | None = None,
 ) -> int:
     """Take part until the end, several peers in one process if asked to. The exit code: 0 when all
-    of them ended as asked, 1 when one met nobody, missed more than planned or gave up, 3 when the
-    journal of one is an old copy, 130 when one was stopped and can go on later. Metrics of the k-th
-    peer are on the k-th port from `metrics_port`."""
-    try:
-        asyncio.run(_run_all(people, metrics_port, ready))
-    except (RuntimeError, grpc.aio.UsageError) as error:
-        address = ", ".join(one.host.book.entry(one.host.me).address for one in people)
-        if "bind" in str(error).lower() or "address" in str(error).lower():
-            raise ConfigError(f"cannot listen on {address}: is the port in use?") from None
-        raise
-    finally:
-        for one in people:
-            one.host.journal.close()
-    with interruptible():  # the loop has given the signals back
+    of them ended as asked, 1 when one met nobody, missed more than planned, gave up or left out what
+    the agreed budget did not hold, 3 when the journal of one is an old copy, 130 when one was
+    stopped and can go on later. Metrics of the k-th peer are on the k-th port from
+    `metrics_port`."""
+    with interruptible():
+        try:
+            asyncio.run(_run_all(people, metrics_port, ready))
+        except (RuntimeError, grpc.aio.UsageError) as error:
+            address = ", ".join(one.host.book.entry(one.host.me).address for one in people)
+            if "bind" in str(error).lower() or "address" in str(error).lower():
+                raise ConfigError(f"cannot listen on {address}: is the port in use?") from None
+            raise
+        finally:
+            for one in people:
+                one.host.journal.close()
         for one in people:
             with speaking(one.host.me):
                 write_report(one)
@@ -426,6 +447,8 @@ def write_report(of: Participant) -> dict[str, Any]:
         **_settled(of),
         "audit": _audited(of),
         "complete": complete(host),
+        "missed_elsewhere": missed_elsewhere(host),
+        "calls_left": host.machine.calls_left,
         "promised": promised(host),
         "took_part": took_part(host),
         "problems": problems(host),

@@ -18,6 +18,7 @@ from typing import Any
 
 from bruit.errors import ConfigError
 from bruit.files import plain
+from bruit.peers.absences import Absence
 from bruit.peers.host import Host
 from bruit.peers.site.verdict import unreached
 from bruit.peers.wire.address_book import AddressBook
@@ -44,6 +45,7 @@ def promised(host: Host) -> dict[str, Any]:
     schedule = host.machine.seat.algorithm.schedule
     return {
         "neighbors": [host.book.entry(peer).name for peer in sorted(host.lines)],
+        "others": others(host),
         "steps": host.machine.seat.steps,
         "unit": schedule.unit,
         "calls": len(host.machine.seat.calls),  # of this peer's own clock
@@ -53,22 +55,38 @@ def promised(host: Host) -> dict[str, Any]:
     }
 
 
+def others(host: Host) -> list[str]:
+    """The participants that are no neighbors of this peer: whether they took part, it cannot know."""
+    known = {host.me, *host.lines}
+    return [one.name for one in host.book.entries if one.peer not in known]
+
+
 def took_part(host: Host) -> dict[str, Any]:
     """By neighbor: without whom this peer made which exchanges, which of them were made up for
-    later, and what it received of this peer's words. In all others it took part."""
-    deaf, missed = unreached(host), host.absences.missed
-    found = {}
+    later, and what it received of this peer's words. In all others it took part. Where these are too
+    many to be named, `earlier` says how many older ones there are."""
+    deaf, found = unreached(host), {}
     for peer in sorted(host.lines):
-        late = {miss.number for miss in missed if miss.other == peer and miss.late}
-        gone = {miss.number for miss in missed if miss.other == peer and not miss.late}
+        gone = host.absences.of.get(peer, Absence())
         found[host.book.entry(peer).name] = {
-            "without": spans(sorted(gone - late)),
-            "made_up_late": spans(sorted(late)),
+            "without": gone.without.named,
+            "made_up_late": gone.made_up.named,
+            **_earlier(gone),
             "messages_heard": host.journal.last_sequence(peer),
             "messages_not_received": deaf.get(peer, 0),
             "calls_in_vain": host.absences.skipped_for.get(peer, 0),
         }
     return found
+
+
+def _earlier(gone: Absence) -> dict[str, Any]:
+    """How many exchanges are not named one by one; nothing, if all are."""
+    without, made_up = gone.without, gone.made_up
+    if not (without.earlier or made_up.earlier):
+        return {}
+    up_to = max(without.up_to, made_up.up_to)
+    about = {"without": without.earlier, "made_up_late": made_up.earlier, "up_to": up_to}
+    return {"earlier": about}
 
 
 def canonical(report: Mapping[str, Any]) -> bytes:
@@ -113,7 +131,12 @@ class CheckedReport:
 
     @property
     def complete(self) -> bool:
-        return self.content.get("complete") is True
+        return self.content.get("complete") is True and not self.elsewhere
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it has heard that others went on without somebody."""
+        return self.content.get("missed_elsewhere") is True
 
     def without(self) -> dict[str, list[list[int]]]:
         """Who was missing in which exchanges, as it says."""
@@ -128,13 +151,49 @@ class CheckedReport:
                 found[str(name)] = parts
         return found
 
+    def verdict(self) -> str:
+        """What it says of the run, and no more."""
+        if self.elsewhere and self.content.get("complete") is True:
+            return "its neighbors took part in everything; elsewhere somebody was missed"
+        if not self.complete:
+            return "not complete"
+        strangers = _list(_table(self.content, "promised"), "others")
+        if strangers:
+            return (
+                f"its neighbors took part in everything; of {len(strangers)} others it cannot know"
+            )
+        return "everybody took part in everything"
+
+    def left_out(self) -> list[int]:
+        """At which rounds, hops or calls its budget kept its data at home, as it says."""
+        places = _list(self.content, "contributions_left_out")
+        return [
+            part[1]
+            for part in places
+            if isinstance(part, list) and [type(number) for number in part] == [int, int]
+        ]
+
+    def earlier(self) -> dict[str, tuple[int, int]]:
+        """Who was missing in more exchanges than are named: in how many, and up to which one."""
+        found = {}
+        for name, one in _table(self.content, "took_part").items():
+            about = _table(one, "earlier")
+            count, up_to = about.get("without"), about.get("up_to")
+            if type(count) is int and type(up_to) is int and count > 0:
+                found[str(name)] = (count, up_to)
+        return found
+
     @property
     def as_agreed(self) -> bool:
         """Whether its peer did every exchange with everybody and in time, as it says: what was made
         up for later is complete, and was not what had been agreed on."""
         parts = [one for one in _table(self.content, "took_part").values() if isinstance(one, dict)]
         late = any(_list(one, "made_up_late") for one in parts)
-        return self.complete and self.content.get("missed") == 0 and not (late or self.without())
+        return (
+            self.complete
+            and self.content.get("missed") == 0
+            and not (late or self.without() or self.earlier())
+        )
 
     def problems(self) -> list[str]:
         """What went otherwise than asked, as it says."""
@@ -189,7 +248,10 @@ def disagreements(reports: list[CheckedReport]) -> list[str]:
     twice = sorted({name for name in signers if signers.count(name) > 1})
     found += [f"{name} has signed more than one of them" for name in twice]
     agreed = {
-        str(name) for one in reports for name in _list(_table(one.content, "promised"), "neighbors")
+        str(name)
+        for one in reports
+        for key in ("neighbors", "others")
+        for name in _list(_table(one.content, "promised"), key)
     }
     absent = sorted(agreed - set(signers))
     if len(reports) > 1 and absent:

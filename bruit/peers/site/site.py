@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -268,7 +268,7 @@ def participant(site: Site, rehearse: int | None = None) -> Participant:
         masks=masks,
         settings=_settings(site, agreed, wait_for, horizon),
         members=members,
-        ways=ways_of(site, book),
+        ways=ways_of(site, members),
         checkup=_checkup(book, agreed),
     )
     return Participant(
@@ -324,7 +324,9 @@ def _paying(
     committed."""
     records = site.folder / site.file.records
     try:
-        paying = reservation(records, host.me, host.run_id, agreed, privacy, budget, host.journal)
+        paying = reservation(
+            site.folder, records, host.me, host.run_id, agreed, privacy, budget, host.journal
+        )
     except BaseException:
         host.journal.close()
         raise
@@ -361,11 +363,11 @@ def _enter(site: Site, book: AddressBook, experiment: str, rehearsed: bool) -> N
         memory.has_seen(book)
 
 
-def ways_of(site: Site, book: AddressBook) -> Ways | None:
+def ways_of(site: Site, members: Members) -> Ways | None:
     """This peer's lines to relays; None where nobody is reached at one."""
-    if not any(entry.relay for entry in book.entries):
+    if not any(entry.relay for entry in members.book.entries):
         return None
-    return Ways(folder=site.folder / site.file.identity, book=book, me=site.file.peer)
+    return Ways(folder=site.folder / site.file.identity, members=members, me=site.file.peer)
 
 
 def _checkup(book: AddressBook, agreed: AgreedRun[OwnTask]) -> Callable[[], bytes]:
@@ -494,7 +496,7 @@ def _seat(
     site: Site, agreed: AgreedRun[OwnTask], door: TaskDoor, draws: _OwnDraws, seals: BookSeals
 ) -> tuple[Seat, float | None]:
     """This peer's place in the protocol, and until when it calls others."""
-    calls, horizon = _calls(agreed.algorithm, agreed.graph, agreed.steps, draws.own, site.file.peer)
+    calls = _calls(agreed, draws, site.file.peer)
     if isinstance(draws.own, Secure):
         draws.own.rekey(None)  # from here on a start must bring its own key
     seat = Seat(
@@ -513,7 +515,7 @@ def _seat(
         shared=draws.public,
         seals=seals,
     )
-    return seat, horizon
+    return seat, agreed.algorithm.schedule.lasts(agreed.graph, agreed.steps)
 
 
 def _settings(
@@ -533,8 +535,16 @@ def _settings(
         wait_for=wait_for,
         start_timeout=site.file.start_timeout,
         quorum=_quorum(site, agreed.graph, agreed.steps, wait_for, agreed.algorithm.schedule),
+        own_budget=_allows_less(site, agreed),
         reads_until=agreed.planned.until,
     )
+
+
+def _allows_less(site: Site, agreed: AgreedRun[OwnTask]) -> bool:
+    """Whether contributions are left out because this site asks for it: by a budget of its own,
+    below the agreed one."""
+    own = _budget(site, agreed)
+    return own is not None and (agreed.budget is None or not agreed.budget.within(own))
 
 
 def _keep_private(site: Site) -> None:
@@ -590,11 +600,12 @@ def _quorum(
     return wanted
 
 
-def _calls(
-    algorithm: Any, graph: Any, steps: int, dice: Dice, me: int
-) -> tuple[Meetings, float | None]:
-    """This peer's own timetable of calls, and until when it goes on."""
-    schedule = algorithm.schedule
+def _calls(agreed: AgreedRun[OwnTask], draws: _OwnDraws, me: int) -> Meetings:
+    """This peer's own timetable of calls. Where the events of all are counted it is its part of one
+    that all draw together, from what is public; else only the peer itself knows it."""
+    schedule, graph = agreed.algorithm.schedule, agreed.graph
     if not schedule.timed:
-        return Meetings.none(), None
-    return schedule.meetings(graph, steps, dice).of(me), float(steps)
+        return Meetings.none()
+    dice = draws.own if schedule.counted(agreed.steps) is None else draws.public
+    events = schedule.meetings(schedule.one_graph(graph), agreed.steps, dice)
+    return schedule.by_clock(graph, agreed.steps, events).of(me)

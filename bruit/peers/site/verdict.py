@@ -3,14 +3,12 @@ be known besides.
 
 A *problem* makes the exit code 1: nobody was met, more neighbors were missed than the site plans
 for (in an exchange, or because they never received what was said to them), the peer's own clock
-called in vain. Planned is to be without as many neighbors as `wait_for` does not ask for. A *note*
-tells what happened as it was asked for: contributions that the budget left out, messages nobody
-confirmed.
+called in vain, the agreed budget left contributions out. Planned is to be without as many neighbors
+as `wait_for` does not ask for. A *note* tells what happened as it was asked for: contributions that
+the site's own smaller budget left out, messages nobody confirmed.
 """
 
 from __future__ import annotations
-
-from collections import Counter
 
 from bruit.how_many import how_many
 from bruit.peers.host import Host
@@ -24,9 +22,8 @@ def met(host: Host) -> list[int]:
 def left_over(host: Host) -> dict[int, int]:
     """How many exchanges this peer went on without, or could not make, and never made up for, by
     neighbor."""
-    count = Counter(miss.other for miss in host.absences.missed if not miss.late)
-    count.subtract(miss.other for miss in host.absences.missed if miss.late)
-    return {peer: number for peer, number in sorted(count.items()) if number > 0}
+    count = {peer: one.missed - one.late for peer, one in sorted(host.absences.of.items())}
+    return {peer: number for peer, number in count.items() if number > 0}
 
 
 def missing(host: Host) -> list[int]:
@@ -44,15 +41,22 @@ def unreached(host: Host) -> dict[int, int]:
 
 
 def complete(host: Host) -> bool:
-    """Whether everybody who was agreed on took part in everything: what was said was received, and
-    no exchange was made without somebody."""
+    """Whether this peer and all of its neighbors took part in everything: what was said was received,
+    no exchange was made without somebody, and none without this peer's data where it had its turn.
+    Of a run that is true when everybody's report says so."""
     schedule = host.machine.seat.algorithm.schedule
     behind = schedule.behind(host.machine.count, host.machine.seat.steps)
     return (
         (host.done or host.ended)
         and not (host.gave_up or host.broken or behind)
-        and not (missing(host) or unreached(host))
+        and not (missing(host) or unreached(host) or host.left_out)
     )
+
+
+def missed_elsewhere(host: Host) -> bool:
+    """Whether others, and not this peer, went on without somebody, for a while or to the end. True
+    when the word of it came in time."""
+    return host.gathering.apart and not host.absences.missed
 
 
 def planned(host: Host) -> int:
@@ -64,7 +68,7 @@ def problems(host: Host) -> list[str]:
     """What went otherwise than asked, so far; that nobody was met and nothing done is known at the
     end only."""
     if host.gave_up:
-        return [host.gave_up]
+        return [host.gave_up, *_undone(host)]
     if host.machine.state is None:
         return []
     found, planned_, over = [], planned(host), host.done or host.ended
@@ -95,6 +99,8 @@ def problems(host: Host) -> list[str]:
     steps, unit = host.machine.seat.steps, host.machine.seat.algorithm.schedule.unit
     if over and host.machine.seat.algorithm.schedule.behind(host.machine.count, steps):
         found.append(f"ended after {host.machine.count} of {steps} {unit}")
+    if host.left_out and not host.settings.own_budget:
+        found.append(_left_out(host))
     if over and not host.machine.told().get("agreed", True):
         found.append("gave up alone: nobody has confirmed its model, and the others' may differ")
     liars = [one["peer"] for one in host.machine.told().get("convicted", ())]
@@ -108,6 +114,23 @@ def problems(host: Host) -> list[str]:
     ):
         found.append(
             f"made no update in {how_many(len(host.machine.seat.calls), 'call')} of its clock"
+        )
+    return found
+
+
+def _undone(host: Host) -> list[str]:
+    """What a peer that gave up has left undone of what was agreed on."""
+    machine, found = host.machine, []
+    steps, schedule = machine.seat.steps, machine.seat.algorithm.schedule
+    if machine.state is None or host.broken:
+        return []  # why it gave up says all that is known
+    if schedule.behind(machine.count, steps):
+        found.append(f"ended after {machine.count} of {steps} {schedule.unit}")
+    if machine.calls_left:
+        were = "was" if machine.calls_left == 1 else "were"
+        found.append(
+            f"{machine.calls_left} of {how_many(len(machine.seat.calls), 'call')} of its clock {were} not"
+            " made"
         )
     return found
 
@@ -129,14 +152,23 @@ def notes(host: Host) -> list[str]:
             f"{how_many(sum(unconfirmed.values()), 'message')} never received by "
             f"{_names(host, sorted(unconfirmed))}"
         )
-    left_out = host.left_out
-    if left_out:
-        places = ", ".join(str(clock) for _, clock in left_out[:5]) + (
-            ", ..." if len(left_out) > 5 else ""
+    if missed_elsewhere(host):
+        found.append(
+            "elsewhere somebody was missed, for a while or to the end: the reports of all say who"
         )
-        word = "contribution" if len(left_out) == 1 else f"{len(left_out)} contributions"
-        found.append(f"{word} of {_place(host)} {places} left out: budget")
+    if host.left_out and host.settings.own_budget:
+        found.append(f"{_left_out(host)} of this site")
     return found
+
+
+def _left_out(host: Host) -> str:
+    """Which contributions the budget left out."""
+    left_out = host.left_out
+    places = ", ".join(str(clock) for _, clock in left_out[:5]) + (
+        ", ..." if len(left_out) > 5 else ""
+    )
+    word = "contribution" if len(left_out) == 1 else f"{len(left_out)} contributions"
+    return f"{word} of {_place(host)} {places} left out: budget"
 
 
 def _place(host: Host) -> str:

@@ -16,12 +16,14 @@ import stat
 import warnings
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -34,15 +36,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from bruit.errors import ConfigError
 from bruit.files import write_whole
 
-TLS_NAME = (
-    "bruit-peer"  # the same for everybody: peers are told apart by fingerprint, never by address
-)
+# the same for everybody: peers are told apart by fingerprint, never by address
+TLS_NAME = "bruit-peer"
 KEY, SIGNING_KEY, CERTIFICATE = "key.pem", "signing.pem", "certificate.pem"
 STAMPS = "stamps.key"  # only where the key has been changed: what stamps were made with before
 LONGEST_NAME = 64  # what X.509 allows
-SIGNING_OID = x509.ObjectIdentifier(
-    "2.25.89645737593031009957070058615026636935"
-)  # uuid5(NAMESPACE_DNS, TLS_NAME)
+# uuid5(NAMESPACE_DNS, TLS_NAME)
+SIGNING_OID = x509.ObjectIdentifier("2.25.89645737593031009957070058615026636935")
 SLACK = timedelta(days=1)  # certificates are valid from a day before they were made: clocks differ
 
 
@@ -175,15 +175,7 @@ def read_certificate(pem: str, where: str = "the certificate") -> x509.Certifica
             f"{where} must hold exactly one PEM block, found {pem.count('-----BEGIN')}"
         )
     try:
-        certificate = x509.load_pem_x509_certificate(pem.encode())
-        public, extensions = certificate.public_key(), certificate.extensions
-        certificate.verify_directly_issued_by(certificate)
-        names = extensions.get_extension_for_class(
-            x509.SubjectAlternativeName
-        ).value.get_values_for_type(x509.DNSName)
-        authority = extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-        _signing_public(certificate)
-        check_name(name_of(certificate))
+        certificate, public, names, authority = _own_signed(pem)
     except InvalidSignature as error:
         raise ConfigError(
             f"{where} is not signed by its own key; use one made by `bruit peer key`"
@@ -212,6 +204,22 @@ def read_certificate(pem: str, where: str = "the certificate") -> x509.Certifica
     return certificate
 
 
+@lru_cache(maxsize=1024)  # a book of many is asked for each of its certificates several times
+def _own_signed(pem: str) -> tuple[x509.Certificate, PublicKeyTypes, list[str], bool]:
+    """A certificate that its own key has signed, for a name and an Ed25519 key: with its key, whom
+    TLS knows it as, and whether it may sign others. What is refused is not remembered."""
+    certificate = x509.load_pem_x509_certificate(pem.encode())
+    public, extensions = certificate.public_key(), certificate.extensions
+    certificate.verify_directly_issued_by(certificate)
+    names = extensions.get_extension_for_class(
+        x509.SubjectAlternativeName
+    ).value.get_values_for_type(x509.DNSName)
+    authority = extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    _signing_public(certificate)
+    check_name(name_of(certificate))
+    return certificate, public, names, authority
+
+
 def name_of(certificate: x509.Certificate) -> str:
     """The participant's name."""
     values = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
@@ -230,8 +238,7 @@ def check_name(name: str) -> None:
     ):
         raise ConfigError(
             f"a participant's name is 1 to {LONGEST_NAME} printable characters without blanks "
-            f"around "
-            f"it, found {name!r}"
+            f"around it, found {name!r}"
         )
 
 
@@ -241,15 +248,12 @@ def check_dates(certificate: x509.Certificate, where: str, now: datetime | None 
     begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     clock = f"this machine's clock says {moment:%Y-%m-%d %H:%M} UTC"
     if moment < begins:
-        raise ConfigError(
-            f"{where} is not valid before {begins:%Y-%m-%d %H:%M} UTC, but {clock}; set the clock "
-            f"right"
-        )
+        begin = f"{begins:%Y-%m-%d %H:%M} UTC"
+        raise ConfigError(f"{where} is not valid before {begin}, but {clock}; set the clock right")
     if moment > ends:
         raise ConfigError(
             f"{where} expired on {ends:%Y-%m-%d %H:%M} UTC, and {clock}; if the clock is right, "
-            f"make a "
-            f"new identity and send its entry to the others"
+            f"make a new identity and send its entry to the others"
         )
 
 
@@ -327,8 +331,7 @@ def _warn_if_open(path: Path) -> None:
     mode = stat.S_IMODE(path.stat().st_mode)
     if os.name == "posix" and mode & 0o077:
         warnings.warn(
-            f"the key {path} can be read by others on this machine (mode {mode:o}); run chmod 600 "
-            f"on it",
+            f"the key {path} can be read by others on this machine (mode {mode:o}): chmod 600 it",
             stacklevel=3,
         )
 

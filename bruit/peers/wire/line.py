@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +60,9 @@ class Line:
     limits: Limits
     scale: Scale
     target: str = ""  # where gRPC finds it, if not at the address in the book
+    no_way: Callable[[], str] = (
+        str  # why a relay does not lead there, which was told; "" if it does
+    )
     connected: bool = False
     tried: bool = False  # there was an answer, or there was none to be had
     level: int = 0  # how far around the neighbor everybody is there, see `gathering`
@@ -123,6 +127,8 @@ class Line:
                 "refused",
                 f"it refuses what this peer says: {reason[:200]!r}",
             )  # the words of another
+        elif self.no_way():  # nobody was reached, and so nobody's certificate is wrong
+            return
         elif "handshake" in reason.lower() or "certificate" in reason.lower():
             kind = "certificate"
             reason = (
@@ -191,12 +197,12 @@ class Line:
                     try:
                         await call(one.text().encode(), timeout=TELLING)
                     except grpc.aio.AioRpcError as error:
+                        if error.code() != grpc.StatusCode.INVALID_ARGUMENT:
+                            return  # the line was cut: it is told when it is laid again
                         why = error.details()
                         self._told.warn(
                             (one.new,), "%s refuses a succession: %s", self.entry.name, why
                         )
-                        if error.code() != grpc.StatusCode.INVALID_ARGUMENT:
-                            return  # when the line is laid again
                     else:
                         self.heard.add(one.new)
             await self.successions.wait()

@@ -21,6 +21,8 @@ def pinned_context(folder: str | Path, certificates: Iterable[str], side: int) -
         False  # all peers have the same name; the certificate itself is compared
     )
     context.verify_mode = ssl.CERT_REQUIRED
+    # each certificate for itself: of two with one name, OpenSSL would else look at the first only
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata="".join(certificates))
     context.load_cert_chain(Path(folder) / CERTIFICATE, Path(folder) / KEY)
     return context

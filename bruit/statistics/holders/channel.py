@@ -61,7 +61,7 @@ class Parties:
             text = Path(self.partner).read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"cannot read the other party's certificate {self.partner}: {error}"
+                f"cannot read the other holder's certificate {self.partner}: {error}"
             ) from None
         return merge([text]).entry(0).certificate if Path(self.partner).suffix == ".toml" else text
 
@@ -112,7 +112,7 @@ class Channel:
                 raise self._broken(error, "said nothing") from None
             if not piece:
                 raise RemoteProtocolError(
-                    "the other party hung up before the end; see what it says on its side"
+                    "the other holder hung up before the end; see what it says on its side"
                 )
             data += piece
         return bytes(data)
@@ -125,13 +125,13 @@ class Channel:
 
     def _broken(self, error: OSError, what: str) -> RemoteProtocolError:
         if isinstance(error, TimeoutError):
-            return RemoteProtocolError(f"the other party {what} for {self.timeout_s:g} s")
+            return RemoteProtocolError(f"the other holder {what} for {self.timeout_s:g} s")
         if isinstance(error, ssl.SSLError):
             return RemoteProtocolError(
-                f"the other party broke the line off ({error.reason}); does it expect our "
+                f"the other holder broke the line off ({error.reason}); does it expect our "
                 "certificate, and we its?"
             )
-        return RemoteProtocolError(f"the line to the other party broke: {error.strerror or error}")
+        return RemoteProtocolError(f"the line to the other holder broke: {error.strerror or error}")
 
 
 def listen(

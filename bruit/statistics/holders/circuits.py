@@ -51,7 +51,7 @@ class Circuit:
         return sum(gate.kind == "and" for gate in self.gates)
 
     def digest(self) -> bytes:
-        """The same for the same circuit: both parties compare it before they begin."""
+        """The same for the same circuit: both holders compare it before they begin."""
         return hashlib.sha256(
             repr((self.garbler, self.evaluator, self.gates, self.outputs)).encode()
         ).digest()
@@ -92,6 +92,20 @@ def greater(make: Builder, x: Sequence[int], y: Sequence[int], tie: int | None =
     for a, b in zip(x, y, strict=True) if tie is not None else zip(x[1:], y[1:], strict=True):
         carry = make.xor(a, make.and_(make.xor(a, carry), make.xor(b, carry)))
     return carry
+
+
+def subtract(make: Builder, x: Sequence[int], y: Sequence[int]) -> tuple[list[int], int]:
+    """x - y modulo 2^bits, least bit first, and [x < y], one AND per bit.
+
+    d_i = x_i ^ y_i ^ b_i,   b_(i+1) = b_i ^ ((not x_i ^ b_i) & (y_i ^ b_i)),   b_0 = 0
+    """
+    found = [make.xor(x[0], y[0])]
+    borrow = make.and_(make.not_(x[0]), y[0])
+    for a, b in zip(x[1:], y[1:], strict=True):
+        moved = make.xor(b, borrow)
+        found.append(make.xor(a, moved))
+        borrow = make.xor(borrow, make.and_(make.not_(make.xor(a, borrow)), moved))
+    return found, borrow
 
 
 def equal(make: Builder, x: Sequence[int], y: Sequence[int]) -> int:

@@ -29,7 +29,7 @@ from bruit.statistics.holders.question import MOST_ROWS, HolderRows, TablesQuest
 PROTOCOL = "bruit two-party 1"
 NONCE = 32
 HELLO = 2**12  # bytes of a hello beside its labels
-MOST_CLAIMED = 2**20  # rows times rounds of the other party, unless more are allowed: some 60 MiB
+MOST_CLAIMED = 2**20  # rows times rounds of the other holder, unless more are allowed: some 60 MiB
 Role = Literal["garbler", "evaluator"]
 Spend = Callable[[TablesQuestion], None]
 
@@ -62,7 +62,7 @@ class Holder(HolderMachine):
         self._hello, self._stage = b"", "hello"
         self._pairs: PairMachine | None = None
         self._bits: Bools | None = None
-        self._theirs = 0  # pairs of the other party alone
+        self._theirs = 0  # pairs of the other holder alone
 
     def start(self) -> list[bytes]:
         self._hello = self._greeting()
@@ -76,7 +76,7 @@ class Holder(HolderMachine):
             return answers + self._after_pairs() if self._pairs.done else answers
         if self._stage == "own":
             return self._finish(unpack(message, "own"))
-        raise RemoteProtocolError("the other party went on talking after the end")
+        raise RemoteProtocolError("the other holder went on talking after the end")
 
     @property
     def largest(self) -> int:
@@ -111,7 +111,7 @@ class Holder(HolderMachine):
         about = {
             "protocol": PROTOCOL,
             "role": self.role,
-            "statistic": asked.statistic,
+            "statistic": asked.name,
             "epsilon": asked.epsilon,
             "rounds": asked.rounds,
             "noise_bits": asked.noise_bits,
@@ -189,7 +189,7 @@ class Holder(HolderMachine):
     def _finish(self, content: bytes) -> list[bytes]:
         theirs = (self._first == self._second) & ~self._own_pairs
         count = int(theirs.sum())
-        exactly(content, (count + 7) // 8, "the bits of the other party's own pairs")
+        exactly(content, (count + 7) // 8, "the bits of the other holder's own pairs")
         self._shown_bits[theirs] = np.unpackbits(
             np.frombuffer(content, dtype=np.uint8), count=count
         )
@@ -199,29 +199,29 @@ class Holder(HolderMachine):
 
 
 def _labels_of(theirs: bytes, mine: bytes, most: int) -> Bools:
-    """The other party's labels, if its hello fits ours in everything that must be the same. Nothing
+    """The other holder's labels, if its hello fits ours in everything that must be the same. Nothing
     is allocated for more rows than are allowed."""
     heard, own = _read(theirs), json.loads(mine)
     if heard.keys() != own.keys():
         raise RemoteProtocolError(
-            "the other party's hello does not name what this version names; use the same bruit"
+            "the other holder's hello does not name what this version names; use the same bruit"
         )
     for name in ("protocol", "statistic", "epsilon", "rounds", "noise_bits", "circuit"):
         if heard[name] != own[name]:
             raise RemoteProtocolError(
-                f"the other party asks with {name} = {str(heard[name])[:100]!r}, we with "
+                f"the other holder asks with {name} = {str(heard[name])[:100]!r}, we with "
                 f"{own[name]!r}; agree on one and start again"
             )
     if heard["role"] == own["role"]:
         raise RemoteProtocolError(
-            f"both parties are the {own['role']}; one must listen and the other connect"
+            f"both holders are the {own['role']}; one must listen and the other connect"
         )
     if heard["nonce"] == own["nonce"]:
-        raise RemoteProtocolError("the other party only repeats what we say")
+        raise RemoteProtocolError("the other holder only repeats what we say")
     rows, labels, nonce = heard["rows"], heard["labels"], heard["nonce"]
     if type(rows) is not int or not 1 <= rows <= most:
         raise RemoteProtocolError(
-            f"the other party must have 1 to {most} rows, it says {str(rows)[:100]}; if that is"
+            f"the other holder must have 1 to {most} rows, it says {str(rows)[:100]}; if that is"
             " true, allow for more: --most-rows, its rows times rounds"
         )
     _from_hex(nonce, NONCE)
@@ -239,7 +239,7 @@ def _read(data: bytes) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise RemoteProtocolError(
-            "the other party's hello is no JSON record; is it `bruit auc --listen` or `--with`?"
+            "the other holder's hello is no JSON record; is it `bruit auc --listen` or `--with`?"
         )
     return found
 
@@ -251,6 +251,6 @@ def _from_hex(text: object, size: int) -> bytes:
         data = None
     if data is None or len(data) != size:
         raise RemoteProtocolError(
-            f"the other party's hello holds a field that is not {size} bytes in hexadecimal"
+            f"the other holder's hello holds a field that is not {size} bytes in hexadecimal"
         )
     return data

@@ -45,7 +45,7 @@ def unpack(message: bytes, due: str) -> bytes:
     kind = KINDS[message[0]] if message and message[0] < len(KINDS) else None
     if kind != due:
         raise RemoteProtocolError(
-            f"the other party sent {kind or 'an unknown message'!r} where {due!r} was due; is it "
+            f"the other holder sent {kind or 'an unknown message'!r} where {due!r} was due; is it "
             "the same version of bruit, in the other role?"
         )
     return message[1:]
@@ -70,5 +70,5 @@ def converse(one: HolderMachine, other: HolderMachine) -> int:
         speaker = one if hearer is other else other
         waiting.extend((speaker, answer) for answer in hearer.receive(message))
     if not (one.done and other.done):
-        raise LocalProtocolError("both parties wait for each other")
+        raise LocalProtocolError("both holders wait for each other")
     return sent

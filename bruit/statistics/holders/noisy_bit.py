@@ -4,14 +4,10 @@
     z = h(x, y) xor [r < t],   r = r_garbler xor r_evaluator (k bits),   t = ceil(2^k / (e^eps + 1)),   p = t / 2^k
     epsilon of the bit = ln((2^k - t) / t) <= eps, exactly;      h^ = low + (high - low) (z - p) / (1 - 2 p)
 
-    auc         [x > y]                       values 0, 1       one number per row, labels public
-    kendall     [x > y] = [x' > y']           values -1, 1      two numbers per row
-    wilcoxon    [x > -y]                      values 0, 1
-    duplicates  [x = y]                       values 0, 1
-
-Each party contributes r whole, so one honest party is enough to make it uniform, and neither knows
-it. Where numbers are equal, `auc` and `kendall` decide by one more such coin per comparison: the
-mean over coins is the usual 1/2 (auc) and 0 (tau-a), and a noisy bit is still all that comes out.
+h: one of `comparisons`. Each party contributes r whole, so one honest party is enough to make it
+uniform, and neither knows it. Where numbers are equal, `auc` and `kendall` decide by one more such
+coin per comparison: the mean over coins is the usual 1/2 (auc) and 0 (tau-a), and a noisy bit is
+still all that comes out.
 """
 
 from __future__ import annotations
@@ -20,67 +16,39 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError, PrivacyError
-from bruit.statistics.holders.circuits import Builder, Circuit, below, equal, evaluate, greater
+from bruit.statistics.holders.circuits import Builder, Circuit, below, evaluate
+from bruit.statistics.holders.comparisons import RANGE_BITS, STATISTICS, Comparison
 from bruit.statistics.local.coins import flip_threshold
 
 WIDTH = 32  # bits of a number
 Numbers = NDArray[np.uint32]
 
 
-class Comparison(NamedTuple):
-    """columns: numbers per row. coins: shared fair bits. mirrored: the evaluator enters -y. values:
-    of bits 0 and 1."""
-
-    columns: int
-    coins: int
-    mirrored: bool
-    values: tuple[float, float]
-    bit: Callable[[Builder, list[list[int]], list[list[int]], list[int]], int]
-
-
-def _kendall(make: Builder, x: list[list[int]], y: list[list[int]], coins: list[int]) -> int:
-    return make.not_(
-        make.xor(greater(make, x[0], y[0], coins[0]), greater(make, x[1], y[1], coins[1]))
-    )
-
-
-COMPARISONS = {
-    "auc": Comparison(
-        1, 1, False, (0.0, 1.0), lambda make, x, y, coins: greater(make, x[0], y[0], coins[0])
-    ),
-    "kendall": Comparison(2, 2, False, (-1.0, 1.0), _kendall),
-    "wilcoxon": Comparison(
-        1, 0, True, (0.0, 1.0), lambda make, x, y, coins: greater(make, x[0], y[0])
-    ),
-    "duplicates": Comparison(
-        1, 0, False, (0.0, 1.0), lambda make, x, y, coins: equal(make, x[0], y[0])
-    ),
-}
-
-
 @final
 @dataclass(frozen=True)
 class NoisyBit:
     """epsilon: what one pair may cost each of its two rows, by noise on a lattice of
-    2^-noise_bits."""
+    2^-noise_bits. within: between which two the numbers lie whose distance is asked for."""
 
     statistic: str
     epsilon: float
     noise_bits: int = 24
+    within: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if self.statistic not in COMPARISONS:
+        if self.statistic not in STATISTICS:
             raise ConfigError(
                 f"no circuit compares rows for {self.statistic!r}; there are: "
-                f"{', '.join(COMPARISONS)}"
+                f"{', '.join(STATISTICS)}"
             )
+        self._check_range()
         if type(self.noise_bits) is not int or not 4 <= self.noise_bits <= 63:
             raise ConfigError(f"the noise takes 4 to 63 bits, found {self.noise_bits!r}")
         if 2 * self.threshold >= 1 << self.noise_bits:
@@ -90,9 +58,58 @@ class NoisyBit:
                 "can show; give a larger epsilon, fewer rounds, or more noise_bits"
             )
 
+    def _check_range(self) -> None:
+        if not self.comparison.ranged:
+            if self.within is not None:
+                raise ConfigError(
+                    f"{self.statistic} only asks which number is larger; leave low and high out"
+                )
+        elif self.within is None:
+            raise ConfigError(
+                f"{self.statistic} asks how far numbers are apart: declare low and high, without "
+                "looking at the data"
+            )
+        elif not (self.within[0] < self.within[1] and math.isfinite(self.span)):
+            raise ConfigError(
+                f"numbers lie between two finite ones, low < high, found {self.within[0]} and "
+                f"{self.within[1]}"
+            )
+
+    @property
+    def span(self) -> float:
+        """high - low of the declared range; 1 without one."""
+        return 1.0 if self.within is None else self.within[1] - self.within[0]
+
     @property
     def comparison(self) -> Comparison:
-        return COMPARISONS[self.statistic]
+        return STATISTICS[self.statistic]
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """What bits 0 and 1 stand for."""
+        about = self.comparison
+        if self.within is None:
+            return about.values
+        span = self.span * 2**RANGE_BITS / (2**RANGE_BITS - 1)
+        return about.values[0] * span**about.power, about.values[1] * span**about.power
+
+    def numbers(self, table: Array) -> Numbers:
+        """Rows in circuit form: numbers in order, those of a declared range as its whole parts."""
+        found = ordered(table)
+        if self.within is None:
+            return found
+        low, high = self.within
+        count = self.comparison.ranged
+        column = np.asarray(table, dtype=np.float64)[:, :count]
+        if column.min() < low or column.max() > high:
+            raise ConfigError(
+                f"numbers reach from {column.min():g} to {column.max():g}, beyond the declared "
+                f"{low:g}..{high:g}; move them to the nearest end (--clamp), or declare a "
+                "larger range"
+            )
+        share = (column - low) / self.span
+        found[:, :count] = np.rint(share * (2**RANGE_BITS - 1)).astype(np.uint32)
+        return found
 
     @cached_property
     def threshold(self) -> int:
@@ -130,7 +147,7 @@ class NoisyBit:
 
     @cached_property
     def circuit(self) -> Circuit:
-        """The same for both parties."""
+        """The same for both holders."""
         make = Builder(self.input_bits, self.input_bits)
         mine, theirs = range(self.input_bits), range(self.input_bits, 2 * self.input_bits)
         count = WIDTH * self.comparison.columns
@@ -165,7 +182,7 @@ class NoisyBit:
     def unbiased(self, bits: Bools | Array) -> Array:
         """Answers whose mean over noise and coins is the kernel's value; bits, or shares of
         ones."""
-        low, high = self.comparison.values
+        low, high = self.values
         return np.asarray(
             low + (high - low) * (bits - self.flip) / (1 - 2 * self.flip), dtype=np.float64
         )
@@ -173,7 +190,7 @@ class NoisyBit:
     @property
     def answer_variance(self) -> float:
         """p (1 - p) (high - low)^2 / (1 - 2 p)^2: what the noise adds to one answer."""
-        low, high = self.comparison.values
+        low, high = self.values
         return self.flip * (1 - self.flip) * ((high - low) / (1 - 2 * self.flip)) ** 2
 
 

@@ -159,7 +159,7 @@ class Garbler(PairMachine):
         labels = chosen(self._outputs, bits[None, :], self._offset)
         if not hmac.compare_digest(self.job.proof(self._batch, labels), content[-DIGEST:]):
             raise RemoteProtocolError(
-                "the other party claims outputs that the garbled circuit did not give; nothing "
+                "the other holder claims outputs that the garbled circuit did not give; nothing "
                 "of this session can be used"
             )
         self._store(bits)

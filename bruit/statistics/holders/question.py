@@ -5,7 +5,7 @@ most P noisy pairs.
     others: P times, all rows are cut into pairs at random (one is left out if their number is odd)    perso:LDP-10
     each pair shows one bit at epsilon / P;   estimate = the mean of the unbiased bits
 
-Rows of the garbler come first. Which rows form a pair is public and drawn from what both parties
+Rows of the garbler come first. Which rows form a pair is public and drawn from what both holders
 contributed.
 """
 
@@ -34,12 +34,14 @@ MOST_PAIRS = 2**27
 @final
 @dataclass(frozen=True)
 class TablesQuestion:
-    """epsilon: of all bits that one row takes part in. rounds: P, the most pairs of one row."""
+    """epsilon: of all bits that one row takes part in. rounds: P, the most pairs of one row. within:
+    between which two numbers lie, where the statistic asks how far they are apart."""
 
     statistic: str
     epsilon: float
     rounds: int = 1
     noise_bits: int = 24
+    within: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -47,12 +49,24 @@ class TablesQuestion:
             raise ConfigError(
                 f"each row takes part in a whole number of pairs >= 1, found rounds={self.rounds!r}"
             )
-        NoisyBit(self.statistic, self.epsilon / self.rounds, self.noise_bits)
+        self._noisy_bit()
+
+    def _noisy_bit(self) -> NoisyBit:
+        share = self.epsilon / self.rounds
+        return NoisyBit(self.statistic, share, self.noise_bits, self.within)
 
     @cached_property
     def bit(self) -> NoisyBit:
         """What each pair shows."""
-        return NoisyBit(self.statistic, self.epsilon / self.rounds, self.noise_bits)
+        return self._noisy_bit()
+
+    @property
+    def name(self) -> str:
+        """The statistic, with its range if it has one: what both holders must mean alike."""
+        if self.within is None:
+            return self.statistic
+        low, high = self.within
+        return f"{self.statistic} in {float(low)!r}..{float(high)!r}"
 
     @property
     def exact_epsilon(self) -> float:
@@ -101,7 +115,7 @@ class TablesQuestion:
             return (
                 f"{pairs} pairs are more than the {MOST_PAIRS} of one session; ask for fewer rounds"
             )
-        low, high = self.bit.comparison.values
+        low, high = self.bit.values
         if math.sqrt(self.bit.answer_variance / pairs) > (high - low) / 2:
             needed = math.ceil(self.bit.answer_variance / (self.rounds * ((high - low) / 10) ** 2))
             return (
@@ -121,7 +135,7 @@ class TablesQuestion:
         Pairs of one round are independent; those of different rounds share rows, which costs at
         most the factor P.
         """
-        low, high = self.bit.comparison.values
+        low, high = self.bit.values
         value, noise = (
             float(self.bit.unbiased(np.array([bits.mean()]))[0]),
             self.bit.answer_variance,
@@ -183,5 +197,5 @@ def rows_of(
         raise ConfigError(
             f"labels are 0 or 1, one for each of the {len(table)} rows, found shape {flags.shape}"
         )
-    numbers = ordered(table)
+    numbers = question.bit.numbers(table)
     return HolderRows(numbers, ordered(-table) if wanted.mirrored else numbers, flags > 0)

@@ -47,7 +47,7 @@ def ask(
 ) -> Answer:
     """One side of the conversation; both sides get the same answer. spend: called with the question
     before anything about the rows leaves, as `Spending(...).spend`. tell: batches done, and all of
-    them. most_rows: rows times rounds that the other party may claim to hold."""
+    them. most_rows: rows times rounds that the other holder may claim to hold."""
     holder = Holder(role, question, rows, spend, most_rows=most_rows)
     begin = time.monotonic()
     run(holder, channel, lambda: tell(*holder.progress))
@@ -76,7 +76,7 @@ def answer_of(
     """What a finished conversation says."""
     question = holder.question
     found: Estimate = question.estimate(holder.bits, confidence)
-    least, most = question.bit.comparison.values
+    least, most = question.bit.values
     value = min(max(found.value, least), most)
     sent, received = traffic
     return Answer(

@@ -22,6 +22,6 @@ class Spending:
     def spend(self, question: TablesQuestion) -> None:
         """Write one question down, or refuse it."""
         rounds = "" if question.rounds == 1 else f", {question.rounds} rounds"
-        about = f"{question.statistic} of two tables{rounds}"
+        about = f"{question.name} of two tables{rounds}"
         price = Price.stated(about, question.exact_epsilon, 0.0, "record", AGAINST)
         self.account.charge(price)

@@ -12,9 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from bruit import files
+from bruit.accounts import register
 from bruit.accounts.account import Account, beside
-from bruit.accounts.prices import Price, Unit, in_all
+from bruit.accounts.prices import Balance, Charged, Price, Unit, in_all
+from bruit.commands.cli import app
 from bruit.errors import BrokenStateError, ConfigError, PrivacyError
 from bruit.privacy.events import GaussianEvent, LaplaceEvent, SampledGaussianEvent
 from bruit.privacy.ledger import Budget
@@ -54,15 +58,38 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "register"
 
 
-def test_charges_of_one_unit_compose_and_units_stand_side_by_side(table: Path) -> None:
+def test_charges_compose_and_a_row_has_paid_what_its_holder_paid(table: Path) -> None:
+    """A promise about all that a holder has is one about each row, and not the other way round."""
     account = beside(table)
     account.charge(gaussian(2.0))
     account.charge(gaussian(2.0))
     account.charge(gaussian(5.0, unit=ALL))
     balance = account.balance()
-    assert balance.epsilon(ROW, 1e-6) == compose_epsilon([(GaussianEvent(2.0), 2)], 1e-6)
-    assert balance.epsilon(ROW, 1e-6) < 2 * compose_epsilon([(GaussianEvent(2.0), 1)], 1e-6)
-    assert balance.epsilon(ALL, 1e-6) == compose_epsilon([(GaussianEvent(5.0), 1)], 1e-6)
+    row = [(GaussianEvent(2.0), 2), (GaussianEvent(5.0), 1)]
+    assert balance.epsilon(ROW, 1e-6) == compose_epsilon(row, 1e-6)
+    assert balance.epsilon(ROW, 1e-6) > compose_epsilon(row[:1], 1e-6)
+    assert balance.epsilon(ALL, 1e-6) == compose_epsilon(row[1:], 1e-6)
+    said = CliRunner().invoke(app, ["budget", str(table), "--rows-per-person", "3"]).output
+    together = compose_epsilon([(GaussianEvent(2.0 / 3), 2), (GaussianEvent(5.0), 1)], 1e-6)
+    assert f"a person with 3 rows: epsilon = {together:.6g}" in said
+    assert "with 1 charge for all that one holder has: each row is part of it" in said
+
+
+def test_a_total_says_whether_questions_may_follow_answers(table: Path) -> None:
+    def free(*prices: Price) -> bool:
+        return Balance(charged=[Charged("", one) for one in prices]).however_chosen(ROW, 1e-6)
+
+    laplace, other = (
+        Price(**{**vars(asked(1 / scale)), "events": ((LaplaceEvent(scale), 1),)})
+        for scale in (2, 3)
+    )
+    assert free()
+    assert free(gaussian(2.0), gaussian(5.0, 3))  # squares add up
+    assert free(*[laplace] * 40)  # one kind, at most so often
+    assert free(asked(0.5), asked(0.25))  # epsilons add up
+    assert not free(gaussian(2.0), laplace)
+    assert not free(*[laplace] * 40, other)  # composed, these cost less than their sum
+    assert not free(gaussian(2.0), gaussian(5.0), asked(0.1, 1e-9))
 
 
 def test_adjacencies_are_two_accounts(table: Path) -> None:
@@ -93,16 +120,22 @@ def test_a_limit_is_kept_by_whoever_asks_and_nothing_is_written_beyond(table: Pa
 
 
 def test_another_level_does_not_pass_below_a_limit(table: Path) -> None:
-    """It is not added, and without a limit of its own not let through either."""
+    """What a holder pays counts for its rows; what rows pay is refused under a limit on holders only."""
     account = beside(table)
     account.set_limit(ROW, Budget(3.0, 1e-6))
-    with pytest.raises(PrivacyError, match=r"the two are never added.*--level user"):
-        account.charge(asked(1.0, level="user"))
-    account.set_limit(ALL, Budget(1.0, 1e-6))
     account.charge(asked(1.0, level="user"))
-    account.charge(asked(3.0))
-    account.set_limit(ALL, None)
+    with pytest.raises(PrivacyError, match=r"above the limit 3 .* for one row"):
+        account.charge(asked(2.5, level="user"))
+    with pytest.raises(PrivacyError, match="above the limit 3"):
+        account.charge(asked(2.5))
+    account.set_limit(ALL, Budget(1.5, 1e-6))
+    with pytest.raises(PrivacyError, match=r"above the limit 1\.5 .* for all that one holder"):
+        account.charge(asked(1.0, level="user"))
+    account.charge(asked(2.0))
     account.set_limit(ROW, None)
+    with pytest.raises(PrivacyError, match=r"the two are never added.*--level record"):
+        account.charge(asked(0.1))
+    account.set_limit(ALL, None)
     account.charge(asked(100.0, level="user"))
 
 
@@ -333,3 +366,27 @@ def test_an_account_says_nothing_of_values(table: Path) -> None:
             *("n", "before", "when", "what", "id", "salt", "digest", "about", "level"),
             *("adjacency", "epsilon", "delta", "against", "events", "key", "by"),
         }
+
+
+def test_a_register_of_many_accounts_costs_no_more_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every payment looked at the file of every account: of 256 peers of one user each paid for all."""
+    looked: list[Path] = []
+    look = files.private_folder
+    monkeypatch.setattr(files, "private_folder", lambda path: looked.append(path) or look(path))
+    here = register.Register(tmp_path / "register")
+    head = register.ChainHead(1, "0")
+    for number in range(4):
+        digest = bytes([number])
+        here.remember(register.Registered(f"a{number}", tmp_path / f"{number}", head), digest)
+        found = here.paying_for(digest)
+        assert found is not None
+        assert found.id == f"a{number}"
+    assert len(looked) == len(set(looked))  # each folder when it was made
+    assert {stat.S_IMODE(one.stat().st_mode) for one in looked} == {0o700}
+    kept = here.folder / "accounts"
+    kept.chmod(0o755)
+    (kept / "a0.json").chmod(0o644)
+    here.remember(register.Registered("a1", tmp_path / "1", head), None)
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (kept, kept / "a0.json")} == {0o700, 0o600}

@@ -12,7 +12,7 @@ from bruit.errors import BrokenStateError, PrivacyError
 from bruit.peers.founding.founding import plan_network, settle
 from bruit.peers.site.running import run_participants
 from bruit.peers.site.site import Participant, participant, read_site
-from bruit.privacy.events import GaussianEvent, Mask
+from bruit.privacy.events import BoundedEvent, GaussianEvent, Mask
 from bruit.privacy.ledger import Budget
 
 TEXT = """graph = "ring:3"
@@ -76,8 +76,8 @@ def test_a_run_that_would_exceed_the_limit_is_refused_before_anything(sites: lis
     assert found.value.exit_code == 2
     assert account.head().lines == lines
     account.set_limit(USER, None)
-    account.set_limit(Unit.of("record"), Budget(5.0, 1e-6))
-    with pytest.raises(PrivacyError, match="the two are never added"):
+    account.set_limit(Unit.of("record"), Budget(1.5, 1e-6))
+    with pytest.raises(PrivacyError, match=r"above the limit 1\.5 .* for one row"):
         participant(read_site(sites[1]))
 
 
@@ -113,20 +113,53 @@ def test_an_account_that_does_not_know_a_journal_that_has_released_is_old(
         participant(read_site(sites[0]))
 
 
+def test_a_journal_that_holds_less_than_was_settled_is_an_old_copy(sites: list[Path]) -> None:
+    """All peers may have been put back to the same evening, and then no neighbor knows better."""
+    assert run_participants(built(sites)) == 0
+    again = participant(read_site(sites[0]))
+    paying, held = again.paying, len(again.host.journal.spent())
+    again.host.journal.close()
+    assert paying is not None
+    paying.check(held)
+    with pytest.raises(BrokenStateError, match="the journal of this run is an old copy"):
+        paying.check(3)
+
+
 def test_a_release_beyond_the_reservation_is_charged_before_it_is_committed(
     sites: list[Path],
 ) -> None:
     one = participant(read_site(sites[0]))
     paying = one.paying
     assert paying is not None
-    paying.by_budget = False
+    paying.budget = None
     paying.begin()
-    paying.cover([(GaussianEvent(0.5), 3)])
+    paying.cover([(GaussianEvent(0.5, 1e-20), 1), (GaussianEvent(0.5, 1e-9), 2)])
     (charged,) = beside(records(sites[0])).balance().charged
-    assert (GaussianEvent(0.5), 6) in charged.price.events
+    assert (GaussianEvent(0.5, 1e-9), 6) in charged.price.events  # rounding is charged, too
     held = beside(records(sites[0])).head()
     paying.cover([(GaussianEvent(0.5), 5)])
     assert beside(records(sites[0])).head() == held
+    one.host.journal.close()
+
+
+def test_more_releases_than_planned_are_charged_though_the_budget_holds_them(
+    sites: list[Path],
+) -> None:
+    """The plan reserves less than the budget; what goes beyond may go to its end."""
+    one = participant(read_site(sites[0]))
+    paying = one.paying
+    assert paying is not None
+    paying.begin()
+    ((event, count),) = paying.price.events
+    paying.cover([(event, count)])
+    account = beside(records(sites[0]))
+    assert account.balance().charged[0].price.events == ((event, count),)
+    paying.cover([(event, count + 1)])
+    (charged,) = account.balance().charged
+    assert charged.price.events == ((BoundedEvent(2.0, 1e-6), 1),)
+    held = account.head()
+    paying.cover([(event, count + 2)])
+    assert account.head() == held
     one.host.journal.close()
 
 

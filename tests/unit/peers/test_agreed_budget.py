@@ -12,6 +12,7 @@ from bruit.errors import ConfigError, RemoteProtocolError
 from bruit.peers.founding.founding import plan_network
 from bruit.peers.site.running import first_line, run_participants, status, write_report
 from bruit.peers.site.site import participant, read_site
+from bruit.peers.site.verdict import problems
 from bruit.privacy.ledger import AT_MOST, Budget, Ledger
 from tests.unit.peers.small_network import MEAN, found_small, live_together
 
@@ -64,6 +65,9 @@ def test_a_neighbor_that_sends_every_hop_forces_nothing_beyond_the_budget(tmp_pa
     assert status(one)["releases"] >= status(one)["releases_planned"] == one.planned.most < 100
     assert len(one.host.left_out) + status(one)["releases"] == 198
     assert one.host.left_out[0].step > one.planned.most
+    told = [word for word in problems(one.host) if word.endswith("left out: budget")]
+    assert len(told) == 1
+    assert told[0].startswith(f"{len(one.host.left_out)} contributions of hop ")
 
 
 def test_as_many_visits_as_are_planned_leave_nothing_out(tmp_path):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import stat
 
 import pytest
@@ -11,6 +12,8 @@ from bruit.accounts.account import beside
 from bruit.accounts.chain import ChainHead
 from bruit.accounts.verify import compare, verify
 from bruit.errors import BrokenStateError, ConfigError
+from bruit.peers.journal.step import Spend
+from bruit.peers.site.audit_log import AuditLog
 from bruit.peers.site.site import participant, read_site
 from tests.unit.commands.test_printing import call
 from tests.unit.peers.killed_hosts import KilledHosts
@@ -164,6 +167,14 @@ def test_a_file_that_is_not_there(tmp_path):
         verify(tmp_path / "nothing.jsonl")
 
 
+def test_what_never_ends_is_no_log(tmp_path):
+    """/dev/zero was read until the memory was full."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(ConfigError, match="is no file that ends"):
+            verify(path)
+
+
 def test_an_account_is_verified_too(lived, monkeypatch, tmp_path, capsys):
     (site, *_) = found_small(tmp_path)
     live_together([site.parents[1] / f"peer-{k}" / "site.toml" for k in range(3)])
@@ -213,6 +224,34 @@ def test_a_line_without_release_after_a_crash_is_told(tmp_path):
     again.host.journal.close()
     (run,) = verify(log).runs
     assert (run.last, run.unsaid, run.missing, len(run.lines)) == (1, 1, [], 1)
+
+
+def test_what_an_old_copy_of_a_journal_forgot_still_counts(tmp_path):
+    """A kill takes back one line of the log at most; more of them have left, and are made twice."""
+    site = found_small(tmp_path)[0]
+    one = participant(read_site(site))
+    one.paying.begin()
+    old = tmp_path / "old"
+    for step in range(3):
+        if step == 1:
+            one.host.journal.close()
+            shutil.copytree(one.site.state, old, ignore=shutil.ignore_patterns("audit.jsonl"))
+            one = participant(read_site(site))
+        with one.host.journal.step() as writing:
+            writing.spend(0, step, step, '{"kind": "gaussian", "noise_multiplier": 2.0}')
+    one.host.journal.close()
+    once = verify(one.audit.path).runs[0].epsilon()
+    shutil.copytree(old, one.site.state, dirs_exist_ok=True)
+    with pytest.raises(BrokenStateError, match=r"old copy: the audit log .* knows of 2 lines"):
+        participant(read_site(site))
+    AuditLog(path=one.audit.path, about=one.audit.about, delta=1e-6, held=1).before(
+        2, [Spend(0, 1, 1, '{"kind": "gaussian", "noise_multiplier": 2.0}')]
+    )
+    found = verify(one.audit.path)
+    (run,) = found.runs
+    assert (run.releases, run.again, run.unsaid) == (4, 2, 0)
+    assert run.epsilon() > once
+    assert "went on from an old copy of its journal" in found.doubts[0]
 
 
 def test_a_log_that_cannot_be_written_releases_nothing(tmp_path, monkeypatch):

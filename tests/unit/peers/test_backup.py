@@ -1,11 +1,15 @@
 """A backup holds the keys and what was spent, and nothing a peer could go on from."""
 
+import shutil
 import stat
 import zipfile
 
 import pytest
 
-from bruit.errors import ConfigError, PrivacyError
+from bruit.accounts.account import beside
+from bruit.accounts.prices import Price, Unit
+from bruit.accounts.verify import verify
+from bruit.errors import BrokenStateError, ConfigError, PrivacyError
 from bruit.peers.journal.journal import recorded_spend
 from bruit.peers.site.backup import back_up
 from bruit.peers.site.site import participant, read_site
@@ -41,6 +45,8 @@ def test_keys_and_ledger_come_back(ran, tmp_path):
         "experiment.toml",
         "ledger.db",
         "books.json",
+        "account.jsonl",
+        "audit.jsonl",
     }
     assert (
         Identity.load(tmp_path / "back").fingerprint() == Identity.load(ran[0].parent).fingerprint()
@@ -90,3 +96,70 @@ def test_a_running_peer_is_left_alone(ran, tmp_path):
         back_up(read_site(ran[0]), ran[0], tmp_path / "kept.zip")
     one.host.journal.close()
     assert not (tmp_path / "kept.zip").exists()
+
+
+def lost_and_back(site, tmp_path):
+    """The disk is lost, and another has the backup and the records."""
+    back_up(read_site(site), site, tmp_path / "kept.zip")
+    records = site.parent / "records.npz"
+    kept, account = records.read_bytes(), beside(records)
+    shutil.rmtree(site.parent)
+    with zipfile.ZipFile(tmp_path / "kept.zip") as archive:
+        archive.extractall(site.parent)
+    for file in site.parent.rglob("*"):
+        file.chmod(0o700 if file.is_dir() else 0o600)
+    records.write_bytes(kept)
+    return account
+
+
+def test_a_peer_that_was_restored_does_not_begin_at_nothing(ran, tmp_path):
+    site = ran[0]
+    spent = beside(site.parent / "records.npz").balance().charged
+    assert spent
+    account = lost_and_back(site, tmp_path)
+    with pytest.raises(BrokenStateError, match=r"account.jsonl came out of a backup.*lacks"):
+        participant(read_site(site))
+    copy = site.parent / "account.jsonl"
+    shutil.copy(copy, account.path)
+    assert account.balance().charged == spent  # it is read, but pays for nothing
+    price = Price.stated("a question", 1.0, 0.0, "user", "everybody")
+    for ask in (lambda: participant(read_site(site)), lambda: account.charge(price)):
+        with pytest.raises(PrivacyError, match="what was paid after that is not in it"):
+            ask()
+    account.state_since(Price.stated("since", 0.5, 0.0, "user", "everybody"))
+    one = participant(read_site(site))
+    one.paying.begin()
+    one.host.journal.close()
+    events = account.balance().events(Unit.of("user"))
+    assert len(account.balance().charged) == len(spent) + 2
+    assert all(part in events for charged in spent for part in charged.price.events)
+    assert verify(account.path).good
+
+
+def test_an_account_that_went_on_is_not_rolled_back(ran, tmp_path):
+    site = ran[0]
+    back_up(read_site(site), site, tmp_path / "kept.zip")
+    account = beside(site.parent / "records.npz")
+    account.charge(Price.stated("later", 1.0, 0.0, "user", "everybody"))
+    later = account.path.read_bytes()
+    with zipfile.ZipFile(tmp_path / "kept.zip") as archive:
+        archive.extractall(site.parent)  # over a peer that is there
+    for file in site.parent.glob("*"):
+        file.chmod(0o700 if file.is_dir() else 0o600)
+    participant(read_site(site)).host.journal.close()
+    assert account.path.read_bytes() == later
+    with pytest.raises(ConfigError, match="did not come out of a backup"):
+        account.state_since(Price.stated("since", 0.0, 0.0, "user", "everybody"))
+    before = account.path.read_bytes().split(b"\n")
+    account.path.write_bytes(b"\n".join(before[:2]) + b"\n")  # an older one than the backup
+    with pytest.raises(BrokenStateError, match=r"lacks what it says|old copy"):
+        participant(read_site(site))
+
+
+def test_changes_of_keys_and_versions_of_the_book_come_back(tmp_path):
+    (site, *_) = found_small(tmp_path)
+    told = site.parent / "successions" / "one"
+    told.parent.mkdir()
+    told.write_text("a change of keys")
+    back_up(read_site(site), site, tmp_path / "kept.zip")
+    assert zipfile.ZipFile(tmp_path / "kept.zip").read("successions/one") == told.read_bytes()

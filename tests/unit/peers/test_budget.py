@@ -203,9 +203,10 @@ def test_a_contribution_that_the_budget_leaves_out_is_told_with_its_hop(tmp_path
         [3, 7],
     ]  # peer 1 is visited at hops 1, 4 and 7
     assert reports[1]["left_out"] == 2
-    assert reports[1]["notes"] == ["2 contributions of hop 4, 7 left out: budget"]
+    assert reports[1]["notes"] == ["2 contributions of hop 4, 7 left out: budget of this site"]
     assert "2 contributions of hop 4, 7 left out: budget" in last_line(people[1])
     assert reports[1]["problems"] == []  # as its operator asked
+    assert [report["complete"] for report in reports] == [True, False, True]
     assert reports[0]["left_out"] == reports[2]["left_out"] == 0
     masks = [event for event in people[1].host.ledger.events if isinstance(event, Mask)]
     assert [event.sigma for event in masks] == [

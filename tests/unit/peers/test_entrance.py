@@ -32,14 +32,32 @@ from tests.unit.peers.small_network import MEAN, found_small, live_together
 
 TOLD = MEAN.replace("ring:3", "star:3")
 CANCELING = TOLD.replace('"gossip-sgd"', '"fed-avg"\nratio = 2.0')
+BY_SIZE = """\
+graph = "complete:3"
+steps = 12
+seed = 3
+
+[task]
+kind = "personal"
+data = "iris"
+model = "softmax"
+
+[algorithm]
+name = "private-descent"
+smoothness = 1.5
+updates = 3
+warm = 2
+
+[privacy]
+mechanism = "noise-by-size"
+level = "record"
+records = [12, 12, 12]
+lipschitz = 1.5
+ridge = 1.0
+epsilon = 6.0
+"""
 REFUSED = {
     "keys around a server": (CANCELING, "fed-avg runs in simulations only"),
-    "meetings that nobody counts": (
-        MEAN.replace(
-            '"gossip-sgd"', '"pair-averaging"\nschedule = {name = "pairs", activations = 9}'
-        ),
-        "counted by nobody",
-    ),
     "values of models that are not unique": (
         MEAN.replace('kind = "mean"\ndim = 2', 'kind = "ridge"\ndata = "diabetes"').replace(
             "gossip-sgd", "averaging"
@@ -88,6 +106,30 @@ REFUSED = {
     "more dropouts than lists can have": (
         MEAN.replace('"gossip-sgd"', '"masked-sgd"\ndropouts = 2\ncolluders = 0'),
         "two lists might have no peer in common",
+    ),
+    "fewer records than were agreed on": (
+        BY_SIZE.replace("records = [12, 12, 12]", "records = [60, 12, 12]"),
+        "peer 0 by .*: fewer records than privacy.records says",
+    ),
+    "noise by size of nobody knows how many records": (
+        BY_SIZE.replace("records = [12, 12, 12]\n", ""),
+        "give privacy.records",
+    ),
+    "numbers of records for other peers": (
+        BY_SIZE.replace("records = [12, 12, 12]", "records = [12, 12]"),
+        "2 numbers for 3 peers",
+    ),
+    "a loss that is steeper than was agreed on": (
+        BY_SIZE.replace("lipschitz = 1.5", "lipschitz = 1.0"),
+        "more than privacy.lipschitz",
+    ),
+    "noise by size on models without a ridge": (
+        BY_SIZE.replace("ridge = 1.0\n", ""),
+        "says nothing of values",
+    ),
+    "noise by size on values": (
+        MEAN.replace("sigma = 1.5", BY_SIZE.partition("[privacy]")[2]),
+        "derives no bound on how far one record moves",
     ),
     "ideal arithmetic": (
         MEAN + 'arithmetic = "ideal"\n',
@@ -158,6 +200,7 @@ HOME = {  # the kind that algorithms are for which ask this
     "proximal steps": "ridge",
     "a function of two points": "statistic",
     "a loss of two points": "pairwise",
+    "models fitted alone and gradients": "personal",
     "models fitted alone, gradients and losses": "personal",
 }
 ENTRANCES = [founded, demonstrated, run_by_a_peer]
@@ -225,11 +268,12 @@ def test_every_question_and_every_held_kind_is_tried():
 def test_every_algorithm_is_let_in_by_every_entrance_with_the_task_it_is_for(
     name, tmp_path, monkeypatch
 ):
-    """By discovery. None is refused today; one that has to be says why in `simulated_only`."""
+    """By discovery. One that is refused says why in `simulated_only`."""
     text = asks_for(name, home_of(name))
+    why = catalog()[name]().simulated_only
     for entrance in ENTRANCES:
         told = answer(entrance, text, tmp_path / entrance.__name__, monkeypatch)
-        assert told == catalog()[name]().simulated_only
+        assert told == (f"{name} runs in simulations only: {why}" if why else "")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in FOR_ONE_THING])
@@ -265,22 +309,36 @@ def test_what_is_let_in_runs_to_its_end(name, kind, tmp_path, monkeypatch):
     assert all(one.host.machine.state is not None for one in people)
 
 
-def test_a_preset_lasts_as_long_as_its_meetings_would(tmp_path):
-    """Nobody counts the meetings of randomized Muffliato between real peers; they go on for the
-    same time."""
-    text = asks_for("randomized-muffliato", "mean")
-    counted = build(parse(text))
-    with_time = [participant(read_site(site)) for site in found_small(tmp_path, text)]
-    assert counted.algorithm.schedule.activations <= 3 * counted.steps
-    for one in with_time:
-        assert one.host.machine.seat.algorithm.schedule.activations is None
-        assert one.host.machine.seat.steps == counted.steps
-        one.host.journal.close()
+@pytest.mark.parametrize("counted", ["randomized-muffliato", "personalized"])
+def test_activations_are_those_of_one_timetable(counted, tmp_path):
+    """All draw it together: so many calls as were agreed on, each by one peer, at the times of n
+    clocks of rate 1, and again the same after a restart."""
+    text = asks_for(counted, "mean")
+    if counted == "personalized":
+        text = text.replace(
+            counted, 'personalized"\nschedule = {name = "wakes", activations = 9}\n#'
+        )
+    total = build(parse(text)).algorithm.schedule.activations
+    sites = found_small(tmp_path, text)
+    for _ in range(2):
+        people = [participant(read_site(site)) for site in sites]
+        seats = [one.host.machine.seat for one in people]
+        events = seats[0].algorithm.schedule.meetings(seats[0].graph, 0, seats[0].shared)
+        expected = sorted(zip(events.time / 3, events.a, events.b, strict=True))
+        found = [
+            (time, seat.me, partner)
+            for seat in seats
+            for time, partner in zip(seat.calls, seat.partners, strict=True)
+        ]
+        assert sorted(found) == expected
+        assert len(events.a) == total if counted == "personalized" else len(events.a) <= total
+        assert all(one.host.settings.horizon == total / 3 for one in people)
+        for one in people:
+            one.host.journal.close()
 
 
 def test_simulations_may_do_what_real_peers_may_not():
-    for what in ("keys around a server", "meetings that nobody counts"):
-        build(parse(REFUSED[what][0]))
+    build(parse(REFUSED["keys around a server"][0]))
     asked = BlankProtocol(graph="ring:4", algorithm="gopa", steps=1, sigma=2.0)
     assert asked.rehearse().algorithm.name() == "gopa"
 

@@ -23,7 +23,14 @@ from cryptography.x509.oid import NameOID
 from bruit.errors import ConfigError
 from bruit.peers.wire.address_book import AddressBook, merge, public_entry
 from bruit.peers.wire.codec import METHOD, SERVICE
-from bruit.peers.wire.identity import TLS_NAME, Identity, fingerprint, short_form, verify
+from bruit.peers.wire.identity import (
+    TLS_NAME,
+    Identity,
+    fingerprint,
+    read_certificate,
+    short_form,
+    verify,
+)
 
 ANA, BEN, EVE = (Identity.create(name) for name in ("Ana", "Ben", "Eve"))
 
@@ -265,3 +272,14 @@ def test_a_listed_peer_cannot_bring_others_in():
     chain = pem.encode() + BEN.certificate.encode()
     with server(ANA, book) as port, pytest.raises(grpc.RpcError):
         call(port, key, chain, book.certificates())
+
+
+def test_a_certificate_is_checked_once_and_one_that_is_refused_every_time():
+    """A book of 256 was checked three times over by every process."""
+    one = Identity.create("a").certificate
+    assert read_certificate(one) is read_certificate(one)
+    lines = one.splitlines()
+    wrong = "\n".join([*lines[:5], lines[5][::-1], *lines[6:]])
+    for where in ("here", "there"):
+        with pytest.raises(ConfigError, match=f"^{where}"):
+            read_certificate(wrong, where)

@@ -48,6 +48,25 @@ def stopping(when):
     return change
 
 
+@pytest.mark.slow
+def test_noise_of_vectors_cancels_on_a_random_graph(tmp_path):
+    """Everybody picked two others (perso:GOPA-2): noise is shared with all who picked one or were
+    picked, and hides every number of the forty."""
+    text = GOPA.replace("complete:4", "kout:7,k=2").replace("dim = 3", "dim = 40")
+    words, longer = [], text.replace("steps = 8", "steps = 60")
+    sites = found_small(tmp_path, longer, 7, timeout=10.0)
+    people, reports = live_together(sites, change=noting(words))
+    models = np.array([one.host.machine.state.value[0] for one in people])
+    assert np.abs(models - values(people).mean(axis=0)).max() < 6 * 0.02
+    graph = people[0].host.machine.seat.graph
+    assert len(graph.edges()) < 7 * 6 / 2
+    for peer, word in words:
+        assert np.median(np.abs(word.row[0] - values(people)[peer])) > 1.0
+    for peer, report in enumerate(reports):
+        assert report["noise_shared_with"] == graph.neighbors(peer).tolist()
+        assert (report["releases"], report["problems"]) == (1, [])
+
+
 def test_noise_cancels_and_hides(tmp_path):
     words = []
     sites = found_small(tmp_path, GOPA, 4, timeout=10.0)

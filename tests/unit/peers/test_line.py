@@ -7,6 +7,8 @@ import pytest
 
 from bruit.errors import RemoteProtocolError
 from bruit.peers.wire import line as lines
+from bruit.peers.wire.address_book import merge, public_entry
+from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.line import FIRST_PAUSE, LONGEST_PAUSE, Line
 
 
@@ -54,3 +56,18 @@ def test_pauses_grow_only_while_nobody_answers(monkeypatch, up, pauses):
 
     asyncio.run(kept())
     assert waited == pauses
+
+
+@pytest.mark.parametrize(
+    ("way", "told"), [("the relay says: not connected", False), ("", True)], ids=["none", "one"]
+)
+def test_a_certificate_is_doubted_only_where_somebody_was_reached(way, told, caplog):
+    one = Identity.create("ada")
+    line = Line(
+        identity=one,
+        entry=merge([public_entry(one, "127.0.0.1", 7000)]).entry(0),
+        no_way=lambda: way,
+        **dict.fromkeys(("members", "journal", "mine", "theirs", "limits", "scale")),
+    )
+    line._tell(asyncio.InvalidStateError("Handshake read failed"))
+    assert ("does not show the certificate" in caplog.text) == told

@@ -87,7 +87,7 @@ def test_a_slow_peer_has_a_slow_clock(tmp_path):
     their peer busy."""
     one = participant(read_site(found_small(tmp_path, PAIRS)[0]), SEED)
     host, call = one.host, (1.0, 1, "call", 0)
-    line = SimpleNamespace(connected=True)
+    line = SimpleNamespace(connected=True, level=0)
     host.lines[1], host.clock.alarms, host.machine._offered = line, [call], (1, 0)
     host.count_meeting_time("alarm", 0.5)
     assert host._next_alarm() is None
@@ -128,5 +128,5 @@ def test_a_patience_that_ended_survives_a_restart(tmp_path):
     run_participants(people)
     again = participant(read_site(sites[0]), SEED)
     assert run_participants([again]) == 0
-    assert again.host.absences.missed == people[0].host.absences.missed != []
+    assert again.host.absences.of == people[0].host.absences.of != {}
     assert (again.host.machine.state.model == people[0].host.machine.state.model).all()

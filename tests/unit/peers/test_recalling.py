@@ -53,9 +53,9 @@ def test_who_is_recalled_from_a_snapshot_is_who_it_was(tmp_path, algorithm, step
             lived.host.speech.sent,
             lived.host.speech.payloads,
         )
-        assert (host.absences.missed, len(host.meetings)) == (
-            lived.host.absences.missed,
-            len(lived.host.meetings),
+        assert (host.absences.of, host.met) == (
+            lived.host.absences.of,
+            lived.host.met,
         )
         assert [tuple(line) for line in journal.spent()] == [
             (p, s, c, host.ledger.events[e].to_json())

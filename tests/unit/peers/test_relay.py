@@ -5,6 +5,7 @@ import asyncio
 import os
 import ssl
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -18,6 +19,7 @@ from bruit.peers.wire.address_book import AddressBook, merge, public_entry
 from bruit.peers.wire.identity import Identity
 from bruit.peers.wire.pinned import pinned_context
 from bruit.peers.wire.relay_entry import RelayEntry, public_relay
+from bruit.peers.wire.succession import Succession
 from tests.unit.peers.relayed import live_through_relay, relay_of, relayed_network
 
 TOKEN, PRINT = "0" * 32, ":".join(["00ff"] * 16)
@@ -138,7 +140,9 @@ def test_what_passes_through_a_relay_is_not_in_clear(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "ask", [Ask("listen"), Ask("call", PRINT), Ask("take", TOKEN)], ids=lambda ask: ask.kind
+    "ask",
+    [Ask("listen"), Ask("call", PRINT), Ask("take", TOKEN), Ask("succeed", "1500")],
+    ids=lambda ask: ask.kind,
 )
 def test_words_are_read_back(ask):
     assert asked(ask.line()) == ask
@@ -153,6 +157,7 @@ def test_words_are_read_back(ask):
         (b"bruit-relay 1 listen now\n", "nothing that can be"),
         (b"bruit-relay 1 call peer-1\n", "nothing that can be"),
         (b"bruit-relay 1 take " + b"0" * 31 + b"\n", "nothing that can be"),
+        (b"bruit-relay 1 succeed 12345\n", "nothing that can be"),
         (b"bruit-relay 1 listen", "does not end"),
         (b"\xff\n", "not ASCII"),
         (b"a" * 300 + b"\n", "line of 301 bytes"),
@@ -307,21 +312,30 @@ def test_a_member_that_comes_too_often_is_refused_and_others_are_not(relayed, mo
     relayed(conversation)
 
 
-def test_lines_of_a_member_are_counted(relayed):
+def test_a_member_that_calls_one_without_end_keeps_nobody_else_from_it(relayed):
+    """It has as many lines to one as there are, and the called one pays for none of them."""
+
     async def conversation(relay, entry, homes):
         reader, _ = await ask_relay(homes[1], entry, Ask("listen"))
         called = relay.books[0].entry(1).fingerprint
-        for member in relay._members.values():
-            member.most = 2
-        lines = [asyncio.create_task(ask_relay(homes[0], entry, Ask("call", called))) for _ in "ab"]
-        tokens = [said(await reader.readline()).what for _ in "ab"]
-        with pytest.raises(RelayUnreachable, match="too many lines at once"):
-            await ask_relay(homes[2], entry, Ask("call", called))
-        theirs = [await ask_relay(homes[1], entry, Ask("take", token)) for token in tokens]
-        mine = await asyncio.gather(*lines)
-        for one in (*theirs, *mine):
+        relay._members[called].calls = Allowance(1e-9, 1e-9)  # it cannot come by itself any more
+
+        async def call(home):
+            calling = asyncio.create_task(ask_relay(home, entry, Ask("call", called)))
+            token = said(await reader.readline()).what
+            return await ask_relay(homes[1], entry, Ask("take", token)), await calling
+
+        lines = [await call(homes[0]) for _ in range(relays.EACH)]
+        with pytest.raises(RelayUnreachable, match="too many lines at once to that peer"):
+            await ask_relay(homes[0], entry, Ask("call", called))
+        lines.append(await call(homes[2]))
+        lines[-1][1][1].write(b"here")
+        assert await lines[-1][0][0].readexactly(4) == b"here"
+        with pytest.raises(RelayUnreachable, match="too many lines in a short time"):
+            await ask_relay(homes[1], entry, Ask("take", TOKEN))
+        for one in (end for line in lines for end in line):
             one[1].close()
-        while relay._members[called].lines:
+        while any(member.lines.total() for member in relay._members.values()):
             await asyncio.sleep(0.01)
         assert not relay._calls
 
@@ -513,3 +527,55 @@ def test_a_relay_that_calls_without_end_costs_little(tmp_path):
     one, _ = live_with_liar(tmp_path, answer, lambda liar, one: len(taken) >= 16)
     assert len(taken) == 16
     assert one.host.machine.state is None
+
+
+def test_two_of_one_name_in_two_books_both_get_in(tmp_path):
+    """OpenSSL looked at the first certificate of a name only, so that the other was a stranger."""
+    networks = [relayed_network(tmp_path / name, [0, 1, 2]) for name in ("one", "two")]
+    books = [AddressBook.read(sites[0].parent / "book.toml") for sites, _ in networks]
+    relay = relays.Relay(networks[0][1], books)
+    certificate = Identity.load(networks[0][1]).certificate
+
+    async def conversation():
+        entry = RelayEntry("127.0.0.1", relay.open("127.0.0.1", 0), certificate)
+        for sites, _ in networks:
+            (await ask_relay(sites[0].parent, entry, Ask("listen")))[1].close()
+        await relay.close()
+
+    asyncio.run(conversation())
+
+
+def test_a_relay_believes_no_succession_that_is_not_signed_by_both(relayed, tmp_path):
+    async def conversation(relay, entry, homes):
+        old, new = Identity.load(homes[0]), Identity.create("peer-0")
+        until = datetime.now(UTC) + timedelta(days=1)
+        good = Succession.of(old, new, until)
+        new.save(tmp_path / "new")
+
+        async def tell(home, data, size=None):
+            ask = Ask("succeed", str(len(data) if size is None else size))
+            (await ask_relay(home, entry, ask, data))[1].close()
+
+        with pytest.raises(RelayUnreachable, match="does not know this peer's certificate"):
+            await tell(tmp_path / "new", good.text().encode())
+        for wrong, words in (
+            (replace(good, by_old=good.by_new), "not signed by its old key"),
+            (Succession.of(Identity.create("peer-0"), new, until), "nobody in the address book"),
+        ):
+            with pytest.raises(RelayUnreachable, match=words):
+                await tell(homes[1], wrong.text().encode())
+        with pytest.raises(RelayUnreachable, match="no succession"):
+            await tell(homes[1], b"x" * 100)
+        with pytest.raises(RelayUnreachable, match="has no 9999 bytes"):
+            await tell(homes[1], b"", 9999)
+        assert not (tmp_path / "relay" / "successions").exists()
+        await tell(homes[1], good.text().encode())  # of another, who has heard of it
+        await tell(homes[2], good.text().encode())
+        await tell(tmp_path / "new", good.text().encode())
+        assert relay.people.of(new.fingerprint()) == relay.people.of(old.fingerprint())
+        assert len(list((tmp_path / "relay" / "successions").iterdir())) == 1
+        (tmp_path / "relay" / "successions" / "junk.toml").write_text("junk")
+        relay.look()
+        assert len(relay.people.certificates()) == 4
+
+    relayed(conversation)

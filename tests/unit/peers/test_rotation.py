@@ -10,16 +10,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bruit.errors import ConfigError, RemoteProtocolError
+from bruit.peers.relay.people import People
 from bruit.peers.site.rotating import finish, rotate
 from bruit.peers.site.running import run_together, status, write_report
 from bruit.peers.site.site import participant, read_site
 from bruit.peers.wire.address_book import merge, public_entry
 from bruit.peers.wire.identity import STAMPS, Identity
-from bruit.peers.wire.members import MOST, Members
+from bruit.peers.wire.members import FOLDER, MOST, Members
 from bruit.peers.wire.seals import BookSeals
 from bruit.peers.wire.stamps import Stamps, stamp_keys
 from bruit.peers.wire.succession import LONGEST, Succession
-from tests.unit.peers.small_network import found_small
+from tests.unit.peers.relayed import relay_of, relayed_network
 from tests.unit.peers.test_relay import MANY_STEPS
 
 PEOPLE = [Identity.create(name) for name in ("ada", "bob", "eve")]
@@ -127,6 +128,14 @@ def test_a_folder_is_read_in_any_order_and_junk_in_it_is_told(tmp_path, caplog):
     assert again.known() == members.known()
 
 
+def test_a_relay_that_cannot_write_takes_a_new_key_all_the_same_and_says_so(tmp_path, caplog):
+    (tmp_path / FOLDER).write_text("no folder can be made here")
+    people = People(tmp_path, [BOOK])
+    assert people.learn(data(GOOD))
+    assert people.of(NEXT.fingerprint()) == PEOPLE[0].fingerprint()
+    assert "the new key of a member is forgotten when this relay ends" in caplog.text
+
+
 def test_stamps_and_seals_of_before_are_read_after():
     after = replace(NEXT, stamps=stamp_keys(PEOPLE[0]))
     for rehearsal in (False, True):
@@ -149,20 +158,26 @@ def test_stamps_and_seals_of_before_are_read_after():
 
 
 @pytest.mark.slow
-def test_a_key_is_changed_in_the_middle_of_a_run_and_nobody_else_stops(tmp_path):
-    sites = found_small(tmp_path, text=MANY_STEPS, timeout=30.0)
+@pytest.mark.parametrize("at_relay", [[], [0, 1, 2]])
+def test_a_key_is_changed_in_the_middle_of_a_run_and_nobody_else_stops(tmp_path, at_relay):
+    """Reached directly, and all at a relay: it knew the certificates of its book only, and a member
+    with a new key was a stranger to it."""
+    sites, folder = relayed_network(tmp_path, at_relay, text=MANY_STEPS, timeout=30.0)
     copy = tmp_path / "copy"
     people = [participant(read_site(site)) for site in sites]
     others = people[1:]
+    relay, entry = relay_of(sites, folder)
 
     async def live():
+        relay.open(entry.host, entry.port)
         others_live = asyncio.create_task(run_together(others, [None] * 2))
         first = asyncio.create_task(run_together(people[:1], [None]))
         while people[0].host.machine.count < 3:
             await asyncio.sleep(0.01)
         began = rotate(read_site(sites[0]), 1.0)
         assert began.untold
-        while len(status(people[0]).get("new_key", {}).get("heard", [])) < 2:
+        heard = 2 + bool(at_relay)
+        while len(status(people[0]).get("new_key", {}).get("heard", [])) < heard:
             people[0].host.people.look()
             people[0].host._pass_on()
             await asyncio.sleep(0.01)
@@ -173,6 +188,7 @@ def test_a_key_is_changed_in_the_middle_of_a_run_and_nobody_else_stops(tmp_path)
         assert finish(read_site(sites[0])).finished
         people[0] = participant(read_site(sites[0]))
         await asyncio.gather(run_together(people[:1], [None]), others_live)
+        await relay.close()
 
     try:
         asyncio.run(live())
@@ -181,6 +197,12 @@ def test_a_key_is_changed_in_the_middle_of_a_run_and_nobody_else_stops(tmp_path)
             one.host.journal.close()
     reports = [write_report(one) for one in people]
     assert [report["problems"] for report in reports] == [[], [], []]
+    assert all(report["missed"] == 0 for report in reports)
+    kept = list((folder / "successions").glob("*.toml"))
+    assert len(kept) == bool(at_relay)
+    assert relay_of(sites, folder)[0].people.of(people[0].host.identity.fingerprint()) == (
+        people[0].host.book.entry(0).fingerprint if at_relay else ""
+    )
     assert people[0].host.identity.fingerprint() != people[0].host.book.entry(0).fingerprint
     assert (sites[0].parent / STAMPS).stat().st_mode & 0o077 == 0
     assert people[0].host.run_id == people[1].host.run_id

@@ -1,18 +1,33 @@
 """Signed reports: who took part in what and who was missed, in words that nobody else can change."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from bruit.algorithms.schedules.machine import Missed
 from bruit.commands.cli import app
 from bruit.errors import ConfigError
-from bruit.peers.site.running import run_participants
-from bruit.peers.site.signed_report import check, disagreements, signed, spans
+from bruit.peers.absences import Absence
+from bruit.peers.gathering import APART, HOPS, Gathering
+from bruit.peers.site.running import last_line, run_participants
+from bruit.peers.site.signed_report import (
+    CheckedReport,
+    _earlier,
+    check,
+    disagreements,
+    signed,
+    spans,
+)
 from bruit.peers.site.site import participant, read_site
+from bruit.peers.spans import KEPT
 from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.identity import Identity
-from tests.unit.peers.small_network import found_small
+from bruit.privacy.ledger import Budget
+from bruit.show.demonstration import Demonstration, unverified
+from tests.unit.peers.small_network import MEAN, found_small, live_together
 
 SEED = 5
 
@@ -67,6 +82,59 @@ def test_a_run_on_a_subset_says_so_though_it_was_allowed(lonely, report):
     assert (code, told["complete"]) == (1, False)
     assert [one["verified"] for one in told["reports"]] == [True, True]
     assert told["reports"][1]["without"] == {"peer-2": [[0, 5]]}
+
+
+def test_what_the_agreed_budget_left_out_is_told_to_everybody(tmp_path):
+    """Noise made for fewer releases than there were: the end, the exit code, the report and whoever
+    checks it say so, and a demonstration prints it."""
+    sites = found_small(tmp_path, MEAN.replace("sigma = 1.5", "epsilon = 2.0\ndelta = 1e-5"))
+    people = [participant(read_site(site), SEED) for site in sites]
+    machine = people[1].host.machine
+    poor = replace(machine.seat.door, budget=Budget(0.9, 1e-5))
+    machine.seat = replace(machine.seat, door=poor)
+    assert run_participants(people) == 1
+    told = "left out: budget"
+    assert told in last_line(people[1])
+    files = [site.parent / "state" / "report.json" for site in sites]
+    reports = [json.loads(file.read_text()) for file in files]
+    kept = [clock for _, clock in reports[1]["contributions_left_out"]]
+    assert kept
+    assert kept[-1] == 5
+    assert [one["complete"] for one in reports] == [True, False, True]
+    assert [any(told in word for word in one["problems"]) for one in reports] == [
+        False,
+        True,
+        False,
+    ]
+    code, output = call(*files, "--book", sites[0].parent / "book.toml")
+    assert code == 1
+    assert f"without its own data, by its budget, at {kept[0]} to 5" in output
+    shown = Demonstration(
+        reports=reports, scores=None, verdict=None, summary=None, why="none", missed=False, flaws=[]
+    )
+    assert shown.code == 1
+    assert any(told in str(line) for line in shown.lines())
+
+
+def test_a_demonstration_believes_no_report_that_its_peer_has_not_signed(tmp_path):
+    sites = found_small(tmp_path)
+    _, reports = live_together(sites)
+    book = AddressBook.read(sites[0].parent / "book.toml")
+    assert unverified(sites, book) == []
+    file = sites[1].parent / "state" / "report.json"
+    file.write_text(file.read_text().replace('"epsilon": 20', '"epsilon": 2'))
+    (flaw,) = unverified(sites, book)
+    assert "peer-1 has not signed this" in flaw
+    about = {"scores": None, "verdict": None, "summary": None, "why": "none", "missed": False}
+    shown = Demonstration(reports=reports, **about, flaws=[flaw])
+    assert shown.code == 1
+    assert not shown.plain()["verified"]
+    assert f"NOT VERIFIED: {flaw}" in map(str, shown.lines())
+    well = Demonstration(reports=reports, **about, flaws=[])
+    assert well.code == 0
+    assert any(str(line).startswith("3 signed reports verified") for line in well.lines())
+    file.write_bytes((sites[0].parent / "state" / "report.json").read_bytes())
+    assert any("peer-0 has signed more than one" in flaw for flaw in unverified(sites, book))
 
 
 @pytest.mark.parametrize(
@@ -138,6 +206,53 @@ def test_reports_of_two_runs_do_not_belong_together(tmp_path, lonely, report):
     assert "peer-0 has signed more than one" in disagreements([check(lonely[0][0])] * 2)[0]
 
 
+def test_what_is_no_longer_named_is_counted_and_no_report_is_as_agreed_with_it(tmp_path, report):
+    gone = Absence()
+    for number in range(0, 1000, 2):
+        gone.note(Missed(1, number))
+    earlier = 500 - KEPT
+    assert _earlier(gone) == {
+        "earlier": {"without": earlier, "made_up_late": 0, "up_to": 2 * earlier - 2}
+    }
+    part = {**report["took_part"]["peer-1"], "without": gone.without.named, **_earlier(gone)}
+    told = signed({**report, "took_part": {"peer-1": part}}, Identity.create("peer-0"))
+    path = kept(tmp_path, told)
+    found = check(path)
+    assert found.earlier() == {"peer-1": (earlier, 2 * earlier - 2)}
+    assert not found.as_agreed
+    assert f"without peer-1 in {earlier} exchanges more, up to {2 * earlier - 2}" in call(path)[1]
+
+
 def test_spans_join_what_follows():
     assert spans([9, 3, 4, 4, 5, 7]) == [[3, 5], [7, 7], [9, 9]]
     assert spans([]) == []
+
+
+def test_who_was_no_neighbor_of_the_missing_one_says_no_more_than_it_knows(tmp_path, report):
+    """On a ring of four without its last peer, the one opposite said that everybody took part."""
+    far = {**report, "complete": True, "took_part": {}}
+    far["promised"] = {"neighbors": ["peer-1"], "others": ["peer-3"]}
+    one = CheckedReport(tmp_path, far, signer="peer-0")
+    assert (one.complete, one.verdict()) == (
+        True,
+        "its neighbors took part in everything; of 1 others it cannot know",
+    )
+    heard = replace(one, content={**far, "missed_elsewhere": True})
+    assert (heard.complete, heard.as_agreed) == (False, False)
+    assert heard.verdict().endswith("elsewhere somebody was missed")
+    other = CheckedReport(tmp_path, {**far, "promised": {}}, signer="peer-1")
+    assert disagreements([one, other]) == ["there is no report of peer-3"]
+    assert other.verdict() == "everybody took part in everything"
+
+
+def test_that_somebody_was_missed_is_passed_on_once():
+    said = []
+    lines = {1: SimpleNamespace(level=HOPS), 2: SimpleNamespace(level=HOPS)}
+    one = Gathering(lines=lines, names=str, wait_for=1, announce=said.append)
+    one.begun()
+    one.heed(missed=False)
+    lines[2].level = APART
+    one.heed(missed=False)
+    one.heed(missed=True)
+    one.begun()
+    assert said == [HOPS, APART, APART]

@@ -348,6 +348,16 @@ def test_stopped_while_it_waits_for_the_others(sites):
     again.host.journal.close()
 
 
+def test_stopped_between_its_end_and_its_report(sites, monkeypatch):
+    """A SIGTERM there killed the process at once: no line said what had happened."""
+    one = participant(read_site(sites[0]))
+    close = one.host.journal.close
+    monkeypatch.setattr(one.host.journal, "close", lambda: signal.raise_signal(signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt):
+        run_participants([one], ready=lambda: signal.raise_signal(signal.SIGTERM))
+    close()
+
+
 def test_alone_it_still_ends_after_its_patience(tmp_path):
     sites = found_small(tmp_path, timeout=0.2, lines="wait_for = 0\n")
     one = participant(read_site(sites[0]), rehearse=3)
@@ -356,7 +366,7 @@ def test_alone_it_still_ends_after_its_patience(tmp_path):
     assert status(one)["missed"] == 12  # two neighbors, six rounds
 
 
-@pytest.mark.parametrize("algorithm", ["ring-sum", "walk-sum", "token-histogram"])
+@pytest.mark.parametrize("algorithm", ["ring-sum", "walk-sum", "walk-admm", "token-histogram"])
 def test_a_published_token_is_everybodys_model(tmp_path, algorithm):
     """Each peer writes the last token's result, from its own folder alone."""
     text = MEAN.replace('"gossip-sgd"', f'"{algorithm}"\npublished = true').replace(

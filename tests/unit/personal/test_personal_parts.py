@@ -253,6 +253,20 @@ def test_private_alternation_pays_for_models_and_losses():
     assert found.graph.n == 8
 
 
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_graph_that_was_learned_tells_everybody_of_all_models_and_losses(rounds, tmp_path):
+    """No model had reached peer 0 over a message, and the graph that it knows is a function of all
+    of them: epsilon 0 was told."""
+    noise = Noise(*[br.Gaussian(1.0, 4.0)] * 3, 2.0)
+    learner = Personalized(smoothness=0.75, updates=2)
+    aim, more = Collaboration(floor=0.1), {"steps": 6, "wakes": 80, "noise": noise}
+    made = alternate(learner, small(), aim, rounds=rounds, **more).run
+    for run in (made, br.load(made.save(tmp_path / "run"))):
+        for of in range(1, run.n):
+            assert run.epsilon(of=of, seen_by=0) == run.epsilon(of=of) > 2
+        assert "graph was learned" in " ".join(run.guarantee(of=3, seen_by=0).notes)
+
+
 def test_noise_of_models_and_losses_never_meet():
     task = small()
     noise = Noise(None, None, replace(loss_noise(task, 2.0, "gaussian"), noise_multiplier=1.0), 2.0)

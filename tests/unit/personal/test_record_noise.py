@@ -4,6 +4,7 @@ all is printed."""
 import inspect
 import json
 import math
+import sys
 from dataclasses import fields, replace
 
 import numpy as np
@@ -302,6 +303,9 @@ SOME = {
     RandomizedResponse: RandomizedResponse(3, 0.25),
     RecordSums: RecordSums(clip=0.5, sigma=2.0, sample_rate=0.25, divisor=7.0, capacity=100),
     br.GaussianPerPeer: br.GaussianPerPeer(clip=0.5, sigmas=(1.0, 0.1 + 0.2)),
+    br.NoiseBySize: br.NoiseBySize(
+        3, records=(40, 7), lipschitz=1.5, ridge=0.1 + 0.2, noise_multiplier=2.0
+    ),
     RecordNoise: RecordNoise(
         (0.5, 0.1 + 0.2), 3, noise_multiplier=2.0, law="laplace", measures="model"
     ),
@@ -310,7 +314,9 @@ SOME = {
 
 def concrete(kind):
     """The mechanisms of the package below a class; other tests derive wrong ones from them."""
-    own = kind.__module__.startswith("bruit") and not kind.__name__.startswith("_")
+    module = sys.modules.get(kind.__module__)  # pages add modules for a test, and take them out
+    own = kind.__module__.startswith("bruit") and getattr(module, kind.__name__, None) is kind
+    own = own and not kind.__name__.startswith("_")
     here = {kind} if own and not inspect.isabstract(kind) else set()
     return here.union(*map(concrete, kind.__subclasses__()))
 

@@ -22,10 +22,6 @@ from bruit.trace import Meetings
 if TYPE_CHECKING:
     from bruit.algorithms.schedules.peer import PeerMachine, Seat
 
-COUNTED = (
-    "activations are counted by nobody between real peers; leave them out and give steps as time"
-)
-
 
 @dataclass(frozen=True)
 class Pairs(Schedule):
@@ -34,7 +30,7 @@ class Pairs(Schedule):
     law "weights": an idle or active meeting, p_e = 2 W_e / n per activation; "edges": a uniform
     edge; "clocks": a uniform peer, then a uniform neighbor. In time, each peer wakes at rate 1 (law
     "edges": rate proportional to its degree), and `steps` is the duration; with `activations`
-    exactly that many activations happen instead.
+    exactly that many activations happen instead, by a timetable that all real peers draw together.
     """
 
     law: str = "weights"
@@ -78,9 +74,6 @@ class Pairs(Schedule):
 
     def counted(self, steps: int) -> int | None:
         return self.activations
-
-    def simulated_only(self) -> str:
-        return "" if self.activations is None else COUNTED
 
     def check_given(self, given: Given) -> None:
         met = given.trace.meetings

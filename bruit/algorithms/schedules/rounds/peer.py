@@ -11,8 +11,10 @@ did, that one applies the flow late, once, against what it had said itself. So a
 for k rounds does not leave k flows behind, which would push the models apart when it heals.
 
 A peer that is far behind reads words of neighbors that went on long ago, and all they say is
-"apart". It exchanges with one of them only, and goes on without the others. Otherwise it would pass
-on, round after round, what these neighbors differed by while they could not hear each other.
+"apart". Where their next word is here too, it is known that they exchanged nothing with this peer in
+this round, and it goes on without them as well: what it took from them they would owe, round after
+round, measured by models of long ago, and it would pass on to neighbors that keep up what these
+differed by. Where the next word is not here yet, it exchanges with one of them only.
 
 The last exchange of two peers is followed by no word, so whatever comes late of it is applied by
 both. After the last round that is done by mixing the round again with the flow added; nothing is
@@ -209,12 +211,15 @@ class RoundPeer(PeerMachine):
             self.state = absorbed(self.seat.algorithm, before, again, self._home(self.count, True))
 
     def _passed_over(self, heard: dict[int, Word]) -> list[int]:
-        """The neighbors that went on long ago, but for one of them; nobody in the last exchange of
-        two, which counts for both."""
+        """The neighbors whose next word is here already and says that they went on without this
+        peer in this very exchange, so that there is none; and of others that went on long ago all
+        but one. Nobody in the last exchange of two, which counts for both."""
+        if not self._mixes:
+            return []
         ahead = sorted(peer for peer, word in heard.items() if word.apart)
-        return [
-            peer for peer in (ahead[1:] if self._mixes else []) if self._follows(peer, self.count)
-        ]
+        later = self._heard.get(self.count + 1, {})
+        gone = {peer for peer in heard if peer in later and later[peer].apart}
+        return [peer for peer in sorted(gone | set(ahead[1:])) if self._follows(peer, self.count)]
 
     def _go_on(self, now: float) -> list[Effect]:
         """Close as many rounds as can be closed, among real peers one at a time; who was away
@@ -266,8 +271,10 @@ class RoundPeer(PeerMachine):
 
     def _owe(self, weights: dict[int, float], inbox: Noted) -> None:
         """Remember what the round just closed was mixed with instead of the words of those it went
-        on without."""
+        on without; where words are not mixed no flow makes up for one, and it stays missed."""
         self._mixes = bool(inbox.notes)
+        if not self._mixes:
+            return
         notes = inbox.notes if inbox.each else [inbox.own]
         if len(notes) == 1 and isinstance(notes[0], np.ndarray):
             self._owed |= {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from bruit.algorithms.schedules.given import Given
-from bruit.algorithms.schedules.pairs.schedule import COUNTED, Pairs
+from bruit.algorithms.schedules.pairs.schedule import Pairs
 from bruit.algorithms.schedules.schedule import Schedule
 from bruit.algorithms.schedules.stage import Stage
 from bruit.algorithms.schedules.wakes.bulk import play
@@ -28,7 +28,7 @@ class Wakes(Schedule):
     """One peer wakes, reads the latest message of each neighbor, and speaks to all of them.
 
     Each peer wakes at rate 1 and `steps` is the duration; with `activations` exactly that many
-    peers wake, uniformly.
+    peers wake, uniformly, by a timetable that all real peers draw together.
     """
 
     activations: int | None = None
@@ -59,9 +59,6 @@ class Wakes(Schedule):
 
     def counted(self, steps: int) -> int | None:
         return self.activations
-
-    def simulated_only(self) -> str:
-        return "" if self.activations is None else COUNTED
 
     def check_given(self, given: Given) -> None:
         a, b = given.trace.meetings.a, given.trace.meetings.b

@@ -117,7 +117,7 @@ def test_strangers_are_turned_away_and_the_right_one_still_gets_through(folders)
         silent.sendall(b"GET / HTTP/1.1\r\n\r\n")
     eve = connect(server.address, parties(folders, "eve", "bob"))
     with pytest.raises(
-        RemoteProtocolError, match=r"broke the line off|hung up|line to the other party broke"
+        RemoteProtocolError, match=r"broke the line off|hung up|line to the other holder broke"
     ):
         eve.receive()
     with connect(server.address, parties(folders, "alice", "bob")) as line:
@@ -236,7 +236,7 @@ def test_addresses_and_files_are_checked(folders, tmp_path):
     for address in ("nowhere", "a:b", ":70", "a:70000", "a:-1"):
         with pytest.raises(ConfigError, match="HOST:PORT"):
             host_and_port(address)
-    with pytest.raises(ConfigError, match="cannot read the other party's certificate"):
+    with pytest.raises(ConfigError, match="cannot read the other holder's certificate"):
         connect("127.0.0.1:1", parties(folders, "alice", "nobody"))
     with pytest.raises(ConfigError, match=r"no .*key\.pem"):
         connect("127.0.0.1:1", Parties(tmp_path, folders / "bob" / "certificate.pem"))

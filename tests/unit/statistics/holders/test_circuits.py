@@ -10,7 +10,8 @@ import pytest
 
 from bruit.errors import ConfigError, PrivacyError
 from bruit.statistics.holders.circuits import Builder, below, equal, evaluate, greater
-from bruit.statistics.holders.noisy_bit import COMPARISONS, NoisyBit, ordered
+from bruit.statistics.holders.comparisons import COMPARISONS, DISTANCES, RANGE_BITS, farther
+from bruit.statistics.holders.noisy_bit import NoisyBit, ordered
 
 
 def spelled(values, bits):
@@ -48,6 +49,36 @@ def test_equal_and_below_on_all_small_numbers():
             == (words < threshold)
         ).all()
         assert circuit.ands <= 4
+
+
+def test_farther_on_all_four_bit_numbers_and_words():
+    """[|x - y| > w], and for two words both; counted over words it is |x - y| of 16, and its
+    square of 256."""
+    for words in (1, 2):
+        make = Builder(4, 4 + 4 * words)
+        drawn = [range(start, start + 4) for start in range(8, 8 + 4 * words, 4)]
+        circuit = make.circuit(farther(make, range(4), range(4, 8), *drawn))
+        x, y, *w = (
+            np.array(part)
+            for part in zip(*itertools.product(range(16), repeat=2 + words), strict=True)
+        )
+        right = np.concatenate([spelled(part, 4) for part in (y, *w)], axis=1)
+        found = evaluate(circuit, spelled(x, 4), right)[:, 0]
+        assert (found == np.all([np.abs(x - y) > part for part in w], axis=0)).all()
+        counted = found.reshape(256, -1).sum(axis=1)
+        assert (counted == np.abs(x - y).reshape(256, -1)[:, 0] ** words).all()
+        assert circuit.ands == 4 + 5 * words - 1
+
+
+@pytest.mark.parametrize("statistic", sorted(DISTANCES))
+def test_what_a_distance_costs_and_what_its_bits_stand_for(statistic):
+    bit = NoisyBit(statistic, 1.2, within=(10.0, 14.0))
+    assert bit.exact_epsilon == NoisyBit("auc", 1.2).exact_epsilon
+    power = 2 if statistic == "variance" else 1
+    top = (4.0 * 2**RANGE_BITS / (2**RANGE_BITS - 1)) ** power / power
+    assert bit.values == (0.0, top)
+    ends = bit.numbers(np.array([[10.0, 0.0], [14.0, 0.0]])[:, : bit.comparison.columns])
+    assert ends[:, 0].tolist() == [0, 2**RANGE_BITS - 1]
 
 
 @pytest.mark.parametrize("threshold", [0, 32, -1])
@@ -162,7 +193,7 @@ def test_numbers_that_cannot_be_ordered_are_refused(bad):
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        (("variance", 1.0), ConfigError, "no circuit compares rows for 'variance'"),
+        (("entropy", 1.0), ConfigError, "no circuit compares rows for 'entropy'"),
         (("auc", 1.0, 3), ConfigError, "4 to 63 bits"),
         (("auc", 0.0), PrivacyError, "between 1e-09 and 40"),
         (("auc", 1e-8, 16), PrivacyError, "below what 16 bits of noise can show"),

@@ -15,11 +15,12 @@ from bruit.errors import ConfigError, LocalProtocolError, PrivacyError, RemotePr
 from bruit.privacy.ledger import Budget
 from bruit.statistics.holders import Spending, TablesQuestion, rehearse, rows_of, trusted_pair
 from bruit.statistics.holders.circuits import evaluate
+from bruit.statistics.holders.comparisons import DISTANCES, STATISTICS
 from bruit.statistics.holders.holder import Holder
 from bruit.statistics.holders.machine import KINDS, converse, pack
-from bruit.statistics.holders.noisy_bit import COMPARISONS, NoisyBit, ordered
+from bruit.statistics.holders.noisy_bit import NoisyBit, ordered
 from bruit.statistics.holders.pair_machines import Evaluator, Garbler, PairJob, bytes_per_pair
-from bruit.tasks.pairs import auc, kendall_tau
+from bruit.tasks.pairs import auc, gini, kendall_tau, scatter, u_statistic
 
 SESSION = b"s" * 32
 
@@ -35,13 +36,21 @@ class Recorded:
         return self.drawn[-1]
 
 
-@pytest.mark.parametrize("statistic", sorted(COMPARISONS))
+def small_bit(statistic, epsilon):
+    """Of numbers from -2 to 2, where a range is declared."""
+    return NoisyBit(statistic, epsilon, **RANGES.get(statistic, {}))
+
+
+RANGES = {statistic: {"within": (-2.0, 2.0)} for statistic in DISTANCES}
+
+
+@pytest.mark.parametrize("statistic", sorted(STATISTICS))
 def test_garbled_bits_are_those_of_the_clear_circuit_given_both_shares(statistic):
     """perso:LDP-11: results must be identical bit for bit given r_A, r_B."""
-    bit, pairs = NoisyBit(statistic, 0.5), 22
+    bit, pairs = small_bit(statistic, 0.5), 22
     rng = np.random.default_rng(5)
     x, y = (
-        ordered(rng.integers(-2, 3, (pairs, bit.comparison.columns)).astype(float))
+        bit.numbers(rng.integers(-2, 3, (pairs, bit.comparison.columns)).astype(float))
         for _ in range(2)
     )
     job = PairJob(bit, pairs, SESSION, batch=8)
@@ -271,7 +280,7 @@ def test_forged_tables_and_forged_outputs_are_found_out(forged):
         ({"epsilon": 3.0}, "epsilon = '3.0', we with 2.0"),
         ({"statistic": "kendall"}, "statistic = 'kendall'"),
         ({"circuit": "00"}, "circuit"),
-        ({"role": "evaluator"}, "both parties are the evaluator"),
+        ({"role": "evaluator"}, "both holders are the evaluator"),
         ({"rows": 0}, "1 to 1048576 rows"),
         ({"rows": "many"}, "1 to 1048576 rows"),
         ({"rows": True}, "1 to 1048576 rows"),
@@ -297,7 +306,7 @@ def test_a_hello_that_does_not_fit_is_told(change, message):
 
 
 def test_a_claim_of_many_rows_is_refused_before_memory_is_taken_for_it():
-    """2^24 rows cost 877 MiB on the word of the other party; now its own limit, or 2^20, is the
+    """2^24 rows cost 877 MiB on the word of the other holder; now its own limit, or 2^20, is the
     most."""
     question = TablesQuestion("duplicates", 2.0, rounds=4)
     rows, spent = rows_of(question, np.arange(40.0)), []
@@ -418,3 +427,65 @@ def test_the_end_is_the_end():
         garbler.receive(b"\0")
     with pytest.raises(ConfigError, match="pairs of 1 numbers"):
         Garbler(PairJob(question.bit, 0, SESSION), np.zeros((0, 1), dtype=np.uint32))
+
+
+TRUTHS = {
+    "gini": lambda rows: u_statistic(rows, gini()),
+    "variance": lambda rows: float(np.var(rows[:, 0], ddof=1)),
+    "scatter": lambda rows: u_statistic(rows, scatter()),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DISTANCES))
+def test_distances_of_two_tables_are_those_of_their_union(name):
+    """With hardly any noise: within 5 standard errors (false alarm < 1e-6), by circuits and in the
+    clear, for numbers that a range holds only after shifting."""
+    rng = np.random.default_rng(3)
+    rows = np.round(rng.beta(2, 5, (1200, 1)) * 60 + 20, 2)
+    if name == "scatter":
+        rows = np.hstack((rows, rng.integers(0, 2, (1200, 1))))
+    question = TablesQuestion(name, 16.0, within=(20.0, 80.0))
+    first, second = rows_of(question, rows[:400]), rows_of(question, rows[400:])
+    truth = TRUTHS[name](rows)
+    garbled = rehearse(question, first, second)
+    assert garbled.crossing > 200
+    clear = question.estimate(trusted_pair(question, first, second, seed=9))
+    for found, value in ((garbled, garbled.raw), (clear, clear.value)):
+        assert abs(value - truth) < 5 * found.error
+        assert found.error < truth / 2
+        assert found.low <= value <= found.high
+
+
+def test_both_parties_mean_the_same_range():
+    rows = np.linspace(20, 70, 40)
+    one, other = (TablesQuestion("gini", 16.0, within=(20.0, high)) for high in (80.0, 90.0))
+    garbler, evaluator = (
+        Holder("garbler", one, rows_of(one, rows), unrecorded),
+        Holder("evaluator", other, rows_of(other, rows), unrecorded),
+    )
+    why = "asks with statistic = 'gini in 20.0..80.0', we with 'gini in 20.0..90.0'"
+    with pytest.raises(RemoteProtocolError, match=why):
+        converse(garbler, evaluator)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: TablesQuestion("gini", 1.0), "declare low and high"),
+        (lambda: TablesQuestion("variance", 1.0), "declare low and high"),
+        (lambda: TablesQuestion("gini", 1.0, within=(1.0, 1.0)), "low < high"),
+        (lambda: TablesQuestion("gini", 1.0, within=(0.0, np.inf)), "two finite ones"),
+        (lambda: TablesQuestion("kendall", 1.0, within=(0.0, 1.0)), "leave low and high out"),
+        (
+            lambda: rows_of(TablesQuestion("gini", 1.0, within=(0.0, 1.0)), np.array([0.5, 1.5])),
+            r"from 0\.5 to 1\.5, beyond the declared 0\.\.1",
+        ),
+        (
+            lambda: rows_of(TablesQuestion("scatter", 1.0, within=(0.0, 1.0)), np.zeros((4, 3))),
+            "rows of 2 numbers",
+        ),
+    ],
+)
+def test_ranges_that_cannot_be_are_refused(make, why):
+    with pytest.raises(ConfigError, match=why):
+        make()

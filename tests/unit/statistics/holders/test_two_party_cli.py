@@ -1,15 +1,18 @@
-"""`bruit auc --listen` and `--with`: what is refused before anything is said."""
+"""`--listen` and `--with` of `bruit auc` and `bruit pairwise`: what is refused before anything is
+said."""
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from bruit.commands.statistics.one_table import auc
+from bruit.commands.statistics.pairwise import pairwise
 from bruit.errors import BruitError
 from bruit.peers.wire.identity import Identity
 
 app = typer.Typer()
 app.command()(auc)
+app.command()(pairwise)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ BAD = [
     (["--rounds", "2"], "one of --listen and --with"),
     (["--listen", "127.0.0.1:0"], "give --identity"),
     (["--listen", "127.0.0.1:0", "--identity", "me"], "give --identity"),
-    (["--listen", "127.0.0.1:0", "--seed", "1", *KNOWN], "leave --clamp, --levels and --seed out"),
+    (["--listen", "127.0.0.1:0", "--seed", "1", *KNOWN], "leave --seed out"),
     (["--listen", "nowhere", *KNOWN], "HOST:PORT"),
     (
         ["--listen", "127.0.0.1:0", "--label", "word", *KNOWN],
@@ -44,8 +47,40 @@ BAD = [
 @pytest.mark.parametrize(("words", "message"), BAD)
 def test_refusals(folder, monkeypatch, words, message):
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(app, ["t.csv", "--score", "s", "--label", "y", *words])
+    refused(folder, ["auc", "t.csv", "--score", "s", "--label", "y", *words], message)
+
+
+def refused(folder, words, message):
+    done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, BruitError), done.output
     with pytest.raises(BruitError, match=message):
         raise done.exception
     assert not list(folder.glob("*.account.jsonl"))
+
+
+LISTEN = ["--listen", "127.0.0.1:0", *KNOWN]
+PAIRWISE = [
+    (["auc", "--points", "s", *LISTEN], "bruit auc --score"),
+    (["entropy", "--points", "s", *LISTEN], "no circuit compares rows for 'entropy'"),
+    (["kendall", "--points", "s", *LISTEN], "kendall takes 2 columns, found --points 's'"),
+    (["gini", "--points", "s,y", "--low", "0", "--high", "1", *LISTEN], "gini takes one column"),
+    (["gini", "--points", "s", *LISTEN], "declare low and high"),
+    (
+        ["gini", "--points", "s", "--low", "0", "--high", "0.5", *LISTEN],
+        "beyond the declared 0..0.5",
+    ),
+    (
+        ["kendall", "--points", "s,y", "--low", "0", "--high", "1", *LISTEN],
+        "leave low and high out",
+    ),
+    (["gini", "--points", "s", "--low", "0", *LISTEN], "give both --low and --high"),
+    (["kendall", "--points", "s,y", "--clamp", *LISTEN], "leave --clamp out"),
+    (["kendall", "--points", "s,word", *LISTEN], "column 'word' holds text"),
+    (["kendall", "--points", "s,y"], "one of --listen and --with"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), PAIRWISE)
+def test_refusals_of_statistics_of_pairs(folder, monkeypatch, words, message):
+    monkeypatch.chdir(folder)
+    refused(folder, ["pairwise", "t.csv", "--statistic", *words], message)

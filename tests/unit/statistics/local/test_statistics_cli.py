@@ -202,6 +202,14 @@ BAD = [
         "never holds the positive label",
     ),
     (["auc", "TABLE", "--score", "t", "--label", "y"], "has no column 't'"),
+    (
+        ["mean", "HOLES", "--column", "age", "--low", "0", "--high", "99"],
+        r"\(line 3\), column 'age': no value .*; leave the row out of the file, or repair it$",
+    ),
+    (
+        ["mean", "HOLES", "--column", "size", "--low", "0", "--high", "99"],
+        r"\(line 3\), column 'size': '>9' .*; leave the row out of the file, or repair it$",
+    ),
     (["auc", "missing.csv", "--score", "s", "--label", "y"], "there is no file missing.csv"),
     (
         ["auc", "TABLE", "--score", "s", "--label", "y", "--epsilon", "0"],
@@ -285,7 +293,9 @@ BAD = [
 
 @pytest.mark.parametrize(("words", "message"), BAD)
 def test_refusals(table, tmp_path, words, message):
+    (tmp_path / "holes.csv").write_text("age,size\n50,1\n,>9\n60,2\n61,3\n")
     places = {"TABLE": str(table), "OUT": str(tmp_path / "r.csv")}
+    places["HOLES"] = str(tmp_path / "holes.csv")
     with pytest.raises(BruitError, match=message):
         call(*(places.get(word, word) for word in words))
     assert not (tmp_path / "r.csv").exists()
