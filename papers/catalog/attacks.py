@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import networkx as nx
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import expm
 from scipy.stats import kendalltau, spearmanr
 
@@ -16,7 +17,8 @@ from bruit.adversary.attacks import Relation, all_attackers, reconstructible
 from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, erdos_renyi, florentine, from_edges, from_ego, geometric
-from papers.reproduce.drawing import bars, curves, on_graphs
+from papers.figures.sections import Cell
+from papers.reproduce.drawing import Lines, bars, curves, on_graphs, side_by_side
 from papers.reproduce.figure import Check, Figure, Finding
 
 FIG41 = [
@@ -118,9 +120,11 @@ def erdos_renyi_shares(quick: bool) -> Finding:
     """Figure 4.2."""
     count = 5 if quick else 20
     sizes = (20, 60) if quick else SIZES
-    rows, lines = [], {}
+    rows: list[tuple[Cell, ...]] = []
+    panels: dict[str, Lines] = {}
     complete, gains = [], []
     for attackers in (1,) if quick else (1, 2, 3):
+        lines: dict[str, tuple[ArrayLike, ArrayLike]] = {}
         for degree in DEGREES:
             means = []
             for n in sizes:
@@ -132,8 +136,9 @@ def erdos_renyi_shares(quick: bool) -> Finding:
                 reference = known[DEGREES.index(degree)] if known else ""
                 rows.append((attackers, n, degree, steps, reference, mean, whole))
                 means.append(mean)
-            lines[f"{attackers} attackers, np = {degree}"] = (sizes, means)
-        first, last = (np.array(lines[f"{attackers} attackers, np = {d}"][1]) for d in (3, 6))
+            lines[f"np = {degree}"] = (sizes, means)
+        panels[f"{attackers} attacker{'s' if attackers > 1 else ''}"] = lines
+        first, last = (np.array(lines[f"np = {d}"][1]) for d in (3, 6))
         gains += (last - first).tolist()
     return Finding(
         header=("attackers", "n", "np", "T", "reference", "share, rule for T", "share, T = n"),
@@ -145,7 +150,7 @@ def erdos_renyi_shares(quick: bool) -> Finding:
                 min(gains) >= 0.25,
             ),
         ),
-        draw=curves(lines, "peers", "share of peers exposed"),
+        draw=side_by_side(panels, "peers", "share of peers exposed"),
         settings={"graphs a cell": count, "seeds": "from 0"},
         words="the source prints no numbers; the reference is a computation apart from this package",
     )
@@ -340,6 +345,7 @@ FIGURES = (
     ),
     Figure(
         id="th-4.3",
+        also=("th-A.3",),
         title="Who is exposed to whom on a Facebook ego graph (with Figure A.3)",
         number="Figures 4.3 and A.3",
         page="pp. 64, 137",

@@ -101,6 +101,7 @@ def who_comes_and_goes(quick: bool) -> Finding:
 FIGURES = (
     Figure(
         id="th-C.5",
+        also=("th-C.5a", "th-C.5b", "th-tC.2"),
         title="Averaging among peers who come and go",
         number="Figure C.5 and Table C.2",
         page="p. 166",

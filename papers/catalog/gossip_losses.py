@@ -17,7 +17,7 @@ from bruit.privacy.theorems.renoised import RenoisedGossip
 from papers.figures.sections import Cell
 from papers.figures.walk_distance import by_distance, graphs
 from papers.figures.walk_lengths import gossip_steps
-from papers.reproduce.drawing import Draw, curves, on_graphs, points
+from papers.reproduce.drawing import Lines, curves, on_graphs, points, side_by_side
 from papers.reproduce.figure import Check, Figure, Finding
 from papers.theorems.closed_forms import hypercube_loss
 
@@ -36,7 +36,7 @@ def by_distance_on_graphs(quick: bool) -> Finding:
     """Figure 6.1(a)."""
     known = {"hypercube": hypercube(7)} if quick else graphs()
     rows: list[tuple[Cell, ...]] = []
-    lines: dict[str, tuple[ArrayLike, ArrayLike]] = {}
+    panels: dict[str, Lines] = {}
     below = []
     for name, graph in known.items():
         v, steps = int(graph.degrees.argmax()), gossip_steps(graph, 1.0)
@@ -50,7 +50,7 @@ def by_distance_on_graphs(quick: bool) -> Finding:
             (name, steps, int(d), float(a), float(b), how)
             for d, a, b in zip(far, one, exact, strict=True)
         ]
-        lines[f"{name}, printed"], lines[f"{name}, {how}"] = (far, one), (far, exact)
+        panels[name] = {"printed": (far, one), how: (far, exact)}
         below.append(bool((one < exact - 1e-9).any()))
     cube = known["hypercube"]
     last = [row for row in rows if row[0] == "hypercube"]
@@ -75,13 +75,7 @@ def by_distance_on_graphs(quick: bool) -> Finding:
                 "exactly, some peers are more exposed than it says: messages share their noise",
             ),
         ),
-        draw=curves(
-            lines,
-            "distance from the observer",
-            "loss, local DP = 1",
-            log="y",
-            level=(1.0, "local DP"),
-        ),
+        draw=side_by_side(panels, "distance from the observer", "loss, local DP = 1", log="y"),
         settings={"sigma": 1, "observer": "of most neighbors"},
     )
 
@@ -266,64 +260,6 @@ def places(quick: bool) -> Finding:
     )
 
 
-def topologies(quick: bool) -> Finding:
-    """Table 2.2: gaps and degrees."""
-    n = 64 if quick else 256
-    side = int(np.sqrt(n))
-    names = ("complete", "ring", "torus", "hypercube", "exponential", "star")
-    graphs_named = (
-        f"complete:{n}",
-        f"ring:{n}",
-        f"torus:{side}x{side}",
-        f"hypercube:{int(np.log2(n))}",
-        f"exponential:{n}",
-        f"star:{n}",
-    )
-    orders = ("1", "1/n^2", "1/n", "1/log n", "1/log n", "1/n")
-    rows: list[tuple[Cell, ...]] = []
-    for name, text, order in zip(names, graphs_named, orders, strict=True):
-        small = (
-            text.replace(str(n), str(n // 4))
-            if name != "torus"
-            else f"torus:{side // 2}x{side // 2}"
-        )
-        small = f"hypercube:{int(np.log2(n)) - 2}" if name == "hypercube" else small
-        gaps = [float(br.graphs.spectral_gap(one)) for one in (small, text)]
-        graph = br.graphs.graph(text)
-        assert isinstance(graph, Graph)
-        rows.append((name, n, int(np.max(graph.degrees)), order, gaps[1], gaps[0] / gaps[1]))
-    ratio = {str(row[0]): float(str(row[5])) for row in rows}
-    wanted = {"complete": 1, "ring": 16, "torus": 4, "star": 4}
-    return Finding(
-        header=(
-            "graph",
-            "peers",
-            "degree",
-            "gap, source",
-            "gap",
-            "gap at a quarter of the peers / gap",
-        ),
-        rows=rows,
-        checks=(
-            Check(
-                "gaps fall as fast as the table says (within 20 %)",
-                all(abs(ratio[k] / v - 1) < 0.2 for k, v in wanted.items()),
-            ),
-        ),
-        draw=_gaps(rows),
-    )
-
-
-def _gaps(rows: list[tuple[Cell, ...]]) -> Draw:
-    def draw(figure: object) -> None:
-        panel = figure.subplots()  # type: ignore[attr-defined]
-        panel.bar([str(row[0]) for row in rows], [float(str(row[4])) for row in rows])
-        panel.set_yscale("log")
-        panel.set_ylabel("spectral gap")
-
-    return draw
-
-
 FIGURES = (
     Figure(
         id="th-6.1a",
@@ -337,6 +273,7 @@ FIGURES = (
     ),
     Figure(
         id="th-6.1b",
+        also=("th-C.4",),
         title="Who learns what on an ego graph (with Figure C.4)",
         number="Figures 6.1(b) and C.4",
         page="pp. 88, 165",
@@ -375,15 +312,5 @@ FIGURES = (
         criterion="printed: Spearman -0.85; exact losses refute that far is safe",
         cpu_s=20,
         theory=("gossip:EXP-16",),
-    ),
-    Figure(
-        id="th-t2.2",
-        title="Degrees and spectral gaps of usual graphs",
-        number="Table 2.2",
-        page="p. 30",
-        repeat=topologies,
-        criterion="gaps fall as fast as the table says",
-        cpu_s=3,
-        theory=("gossip:GM-2",),
     ),
 )

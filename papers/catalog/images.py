@@ -213,6 +213,7 @@ CIFAR = "uniform images instead of CIFAR-10: the data folder is not here"
 FIGURES = (
     Figure(
         id="th-4.4a",
+        also=("th-4.6",),
         title="Pictures along a line of 31 (with Figure 4.6)",
         number="Figures 4.4(a) and 4.6",
         page="pp. 65, 67",
@@ -225,6 +226,7 @@ FIGURES = (
     ),
     Figure(
         id="th-4.4b",
+        also=("th-A.5", "th-tA.2"),
         title="Pictures through a convolutional network (with Figure A.5, Table A.2)",
         number="Figures 4.4(b) and A.5, Table A.2",
         page="pp. 65, 138, 139",
@@ -234,6 +236,7 @@ FIGURES = (
         theory=("gossip:EXP-11",),
         data=("cifar10_small",),
         extra="torch",
+        shows_records=True,
     ),
     Figure(
         id="th-A.4",

@@ -595,6 +595,7 @@ FIGURES = (
     ),
     Figure(
         id="hdr-3.6",
+        also=("hdr-3.6a",),
         title="A private AUC from one bit a user",
         number="Figure 3.6",
         page="p. 54",

@@ -4,7 +4,7 @@ EXP-4)."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,49 +13,28 @@ from scipy.stats import spearmanr
 
 import bruit as br
 from bruit.algorithms.personal.boosting import Boosting
-from bruit.algorithms.personal.personalized import Personalized
 from bruit.arrays import Array
 from bruit.graphs import Graph
-from bruit.graphs.graph import Weights
 from bruit.graphs.learn import Collaboration
 from bruit.graphs.similarity import similarity
 from bruit.personal.alternate import alternate
-from bruit.personal.noisy_records import publish
-from bruit.personal.objective import Joint
-from bruit.personal.private import NoisePlan, model_noise, private_descent
-from bruit.randomness import Replay
-from bruit.tasks import Records
-from bruit.tasks.personal import Personal
-from papers.figures.personal_private import CASES, EPSILONS, MEASURED, private_row
-from papers.figures.personal_problems import angles, moons
+from papers.figures.personal_private import CASES, EPSILONS, MEASURED, Case, private_row
+from papers.figures.personal_problems import moons
 from papers.figures.personal_sets import SETS
-from papers.figures.personal_tables import KINDS, SOURCE, accuracies, available
+from papers.figures.personal_tables import SOURCE, accuracies, available, kinds
 from papers.figures.sections import Cell
-from papers.reproduce.drawing import bars, curves
+from papers.reproduce.drawing import bars
 from papers.reproduce.figure import Check, Figure, Finding
-
-
-def descent_of(
-    task: Personal, weights: Weights, trust: Array, coupling: float, **options: Any
-) -> tuple[Personalized, Graph]:
-    """Descent with the exact smoothness of every peer: fine where nothing is private."""
-    smooth = []
-    for u in range(task.peers):
-        part = next(task.shared.records.parts(np.array([u]), task.dim))
-        gram = (part.features[0] * part.weights[0][:, None]).T @ part.features[0]
-        smooth.append(float(np.linalg.eigvalsh(gram)[-1] / 4 + task.ridge[u]))
-    confidences = tuple(trust.tolist())
-    return Personalized(coupling, tuple(smooth), confidences, **options), similarity(weights)
 
 
 def private_accuracy(quick: bool) -> Finding:
     """Figures 2.1(a) and (b)."""
     wanted = [CASES[0]] if quick else list(CASES)
     rows: list[tuple[Cell, ...]] = []
-    monotone, near, gains = [], [], []
+    monotone, short = [], []
+    gains: dict[Case, tuple[float, float]] = {}
     for case in dict.fromkeys(wanted):
-        row = private_row(case, (3.0,) if quick else EPSILONS)
-        known = MEASURED.get(case)
+        row = private_row(case, (3.0, 1.0) if quick else EPSILONS)
         for who, place in (("everybody", 0), ("small users", 1)):
             private = [row.private[e][place] for e in sorted(row.private, reverse=True)]
             cells: list[Cell] = [*private, *[""] * (3 - len(private))]
@@ -71,11 +50,11 @@ def private_accuracy(quick: bool) -> Finding:
                 )
             )
             monotone.append(all(a >= b - 0.01 for a, b in itertools.pairwise(private)))
-        if known is not None and not quick:
-            near.append(
-                max(abs(row.private[e][0] - k) for e, k in zip(EPSILONS, known[1:4], strict=True))
-            )
-        gains.append(row.private[3.0][1] - row.local[1])
+        if not quick:
+            known = MEASURED[case]
+            short += [k - row.private[e][0] for e, k in zip(EPSILONS, known[1:4], strict=True)]
+        everybody, small = (row.private[3.0][k] - row.local[k] for k in (0, 1))
+        gains[case] = everybody, small
     return Finding(
         header=(
             "records a user",
@@ -92,19 +71,10 @@ def private_accuracy(quick: bool) -> Finding:
         checks=(
             Check("accuracy rises with the budget (within 0.01)", all(monotone)),
             Check(
-                "small users gain over staying alone at epsilon 3 in two dimensions",
-                gains[0] >= 0.02,
+                "few records, two dimensions, epsilon 3: small users gain 0.02 over staying alone",
+                gains[CASES[0]][1] >= 0.02,
             ),
-            *(
-                [
-                    Check(
-                        "within 0.03 of the numbers measured apart from this package",
-                        max(near) <= 0.03,
-                    )
-                ]
-                if near
-                else []
-            ),
+            *_larger_cases(gains, short),
         ),
         draw=bars(
             [f"{row[0]}, p = {row[1]}" for row in rows if row[3] == "everybody"],
@@ -118,6 +88,29 @@ def private_accuracy(quick: bool) -> Finding:
         settings={"peers": 100, "delta": 1e-5, "seeds": "0, 1, 2"},
         words="the best of twenty settings on the test records, as in the source: optimistic on all sides alike",
     )
+
+
+def _larger_cases(gains: dict[Case, tuple[float, float]], short: list[float]) -> Iterator[Check]:
+    """What more records give, and where the source's claim ends."""
+    if CASES[4] in gains:
+        everybody, small = gains[CASES[4]]
+        yield Check(
+            "many records, 20 dimensions, epsilon 3: everybody gains 0.005, small users 0.07",
+            everybody >= 0.005 and small >= 0.07,
+        )
+    if CASES[2] in gains:
+        yield Check(
+            "few records: private models beat models fitted alone up to 100 dimensions, at epsilon 0.15",
+            gains[CASES[2]][0] > 0,
+            f"with sensitivities that are true they lose by {-gains[CASES[2]][0]:.2f} in 20 dimensions"
+            " already, at epsilon 3",
+        )
+    if short:
+        yield Check(
+            "nowhere 0.03 below the numbers measured apart from this package"
+            f" ({max(short):.3f} at most, {-min(short):.3f} above)",
+            max(short) <= 0.03,
+        )
 
 
 def moons_rows(seeds: Sequence[int]) -> Array:
@@ -190,20 +183,17 @@ def real_sets(quick: bool) -> Finding:
     names = [name for name in SETS if available(name) and any(key[0] == name for key in SOURCE)]
     names = [name for name in names if not quick or name == "computer_buyers"]
     rows: list[tuple[Cell, ...]] = []
-    best = []
+    ahead: dict[tuple[str, str], float] = {}
     for name in names:
-        for kind in KINDS:
+        for kind in kinds(name):
             splits = 1 if quick else 3
             mean = np.mean([accuracies(name, kind, seed) for seed in range(splits)], axis=0)
             printed = SOURCE.get((name, kind), ("", "", ""))
             rows.append((name, kind, *printed, *(float(value) for value in mean)))
-            if kind == "boost" or name != "har":
-                best.append((f"{name}, {kind}", mean[2] >= max(mean[0], mean[1]) - 0.5))
-    losing = [name for name, holds in best if not holds]
+            ahead[name, kind] = float(mean[2] - max(mean[0], mean[1]))
+    losing = [f"{name}, {kind}" for (name, kind), lead in ahead.items() if lead < -0.5]
     said = f"; not for {', '.join(losing)}" if losing else ""
-    expected = (
-        "with boosted stumps and 2 % of the records, neighbors of HAR add little (see the table)"
-    )
+    more = ahead.get(("har_fifth", "boost"))
     return Finding(
         header=(
             "set",
@@ -220,7 +210,17 @@ def real_sets(quick: bool) -> Finding:
             Check(
                 f"the learned graph is within half a point of the better of global and local{said}",
                 not losing,
-                expected if losing == ["har, boost"] else "",
+            ),
+            *(
+                []
+                if more is None
+                else [
+                    Check(
+                        "with a fifth of HAR's windows it is ahead of both by a point, as the source says"
+                        f" (by {more:.1f}); with a fiftieth, which the source does not exclude, it is level",
+                        more >= 1.0,
+                    )
+                ]
             ),
         ),
         draw=bars(
@@ -237,86 +237,10 @@ def real_sets(quick: bool) -> Finding:
     )
 
 
-def along_iterations(quick: bool) -> Finding:
-    """Figures 2(a) and (b) of the report: private descent with more and more updates that share a
-    budget, from zero and from a private warm start."""
-    task, weights, trust, _ = angles(0, 20 if quick else 100, rows="l1")
-    joint, graph = Joint(weights, trust, 0.5), similarity(weights)
-    smooth = tuple((task.ridge + 0.25).tolist())
-    descent = Personalized(0.5, smooth, tuple(trust.tolist()))
-    budget, first = 10.0, 0.05
-    counts = (1, 2, 5) if quick else (1, 2, 5, 10, 20)
-    rows: list[tuple[Cell, ...]] = []
-    objectives: dict[str, list[float]] = {}
-    for name, warm in (
-        ("from zero", None),
-        ("warm start", model_noise(task).calibrate(first, 0.0)),
-    ):
-        for count in counts:
-            plan = NoisePlan.of(task, budget, count, warm=warm)
-            done = private_descent(descent, graph, task, plan, evaluate_every=0)
-            models = done.estimates
-            value = float(joint.value(models, task.losses(np.arange(100), models)))
-            objectives.setdefault(name, []).append(value)
-            spent = done.epsilon(delta=1e-6)
-            rows.append((name, count, float(spent), value, float(task.scores(models).mean())))
-    cold, warmed = objectives["from zero"], objectives["warm start"]
-    return Finding(
-        header=("start", "updates a peer", "epsilon spent", "objective", "accuracy"),
-        rows=rows,
-        checks=(
-            Check(
-                "few updates are best: the last objective is above the least", cold[-1] > min(cold)
-            ),
-            Check(
-                "a warm start of epsilon 0.05 ends lower with one update",
-                warmed[0] < cold[0],
-                f"with a proven sensitivity such a model is noise: objective {warmed[0]:.2g}",
-            ),
-        ),
-        draw=curves(
-            {name: (counts, found) for name, found in objectives.items()},
-            "updates a peer",
-            "objective",
-            log="xy",
-        ),
-        settings={"peers": 100, "dimension": task.dim, "epsilon": budget, "warm start": first},
-        words="the source names no budget for these two figures; 10 was taken, its largest elsewhere",
-    )
-
-
-def noisy_records(quick: bool) -> Finding:
-    """Figure 4 of the report: publishing one's records under local privacy."""
-    rows: list[tuple[Cell, ...]] = []
-    for dim in (2, 20):
-        task, _, _, (features, labels, owners) = angles(0, dim)
-        noisy = publish(features, labels, 1.0, Replay(0))
-        fitted = replace(task, shared=replace(task.shared, records=Records.of(*noisy, owners)))
-        accuracy = float(task.scores(fitted.value(np.arange(100))).mean())
-        open_one = float(task.scores(task.value(np.arange(100))).mean())
-        rows.append((dim, open_one, accuracy))
-    two, twenty = (float(str(row[2])) for row in rows)
-    return Finding(
-        header=("dimension", "from one's own records", "from published records, epsilon 1"),
-        rows=rows,
-        checks=(
-            Check(
-                "publishing records at epsilon 1 teaches nothing: at most 0.60 and 0.54",
-                two <= 0.60 and twenty <= 0.54,
-            ),
-        ),
-        draw=bars(
-            [f"p = {row[0]}" for row in rows],
-            {"own": [row[1] for row in rows], "published": [row[2] for row in rows]},
-            "accuracy",
-        ),
-        settings={"epsilon of a record": 1, "seed": 0},
-    )
-
-
 FIGURES = (
     Figure(
         id="hdr-2.1",
+        also=("hdr-2.1a", "hdr-2.1b", "rep-2c", "rep-3"),
         title="Private personal models by dimension, budget, local size",
         number="Figures 2.1(a) and (b); report, Figures 2(c) and 3",
         page="p. 32",
@@ -346,25 +270,5 @@ FIGURES = (
         theory=("perso:EXP-4",),
         data=("computer_buyers", "har_smartphones", "school"),
         instead="sets that are not in the data folder are left out",
-    ),
-    Figure(
-        id="rep-2",
-        title="Private updates from zero and from a warm start",
-        number="Figures 2(a) and (b)",
-        page="report, p. 9",
-        repeat=along_iterations,
-        criterion="few updates are best; that a warm start of epsilon 0.05 helps is refuted",
-        cpu_s=20,
-        theory=("perso:EXP-1",),
-    ),
-    Figure(
-        id="rep-4",
-        title="Publishing noisy records instead",
-        number="Figure 4",
-        page="report, p. 18",
-        repeat=noisy_records,
-        criterion="accuracy of a coin at epsilon 1",
-        cpu_s=3,
-        theory=("perso:EXP-2", "perso:PERSO-15"),
     ),
 )

@@ -249,7 +249,7 @@ def on_graphs(quick: bool) -> Finding:
             },
             "share",
         ),
-        {"z": 0.508, "T": "10 n", "cap": 13, "data": "stand-in"},
+        {"z": 0.508, "T": "10 n", "cap": 13},
     )
 
 
@@ -257,7 +257,7 @@ def gossip_against_walk(quick: bool) -> Finding:
     found = walk_table.gossip_against_walk(quick)
     printed = np.array([numbers(column(found, f"{way}, printed")) for way in ("gossip", "walk")])
     proven = np.array([numbers(column(found, f"{way}, proven")) for way in ("gossip", "walk")])
-    wins = int((proven[1] > proven[0]).sum())
+    wins, behind = int((proven[1] > proven[0]).sum()), float((proven[0] - proven[1]).max())
     return finding(
         found,
         [
@@ -267,13 +267,13 @@ def gossip_against_walk(quick: bool) -> Finding:
                 too_small=quick,
             ),
             Check(
-                f"as proven, in 9 of 12 at least (here {wins}), nowhere below by 0.04",
-                wins >= 9 and bool((proven[1] > proven[0] - 0.04).all()),
+                f"as proven, in 11 of 12 at least (here {wins}), nowhere below by 0.01 (here {behind:.3f})",
+                wins >= 11 and behind <= 0.01,
                 too_small=quick,
             ),
         ],
         bars(
-            [f"{row[0]}, {row[1]}" for row in found.rows],
+            [f"{row[0]}, {row[2]}" for row in found.rows],
             {
                 "gossip, source": numbers(column(found, "gossip, source")),
                 "walk, source": numbers(column(found, "walk, source")),
@@ -282,7 +282,11 @@ def gossip_against_walk(quick: bool) -> Finding:
             },
             "accuracy",
         ),
-        {"peers": 256 if quick else 2048, "data": "stand-in"},
+        {
+            "peers": 256 if quick else 2048,
+            "walks": 4 if quick else 8,
+            "gossip runs": 1 if quick else 8,
+        },
     )
 
 
@@ -403,6 +407,7 @@ def _entry(
     )
 
 
+STAND_IN = "houses are not in the data folder: synthetic rows that stand in for them"
 FIGURES = (
     _entry(
         "th-7.1a",
@@ -434,7 +439,8 @@ FIGURES = (
         90,
         "RWE-3",
         data=("houses",),
-        instead="houses are not here: the stand-in alone",
+        instead=STAND_IN,
+        also=("hdr-4.1",),
     ),
     _entry(
         "th-7.3a",
@@ -445,6 +451,7 @@ FIGURES = (
         "printed falls with distance; the proven walk below exact gossip",
         60,
         "RWE-5 RWE-10",
+        also=("th-D.2",),
     ),
     _entry(
         "th-7.3b",
@@ -455,6 +462,8 @@ FIGURES = (
         "accuracy above 0.87 on all four",
         40,
         "RWE-6",
+        data=("houses",),
+        instead=STAND_IN,
     ),
     _entry(
         "th-t7.1",
@@ -462,9 +471,11 @@ FIGURES = (
         "Table 7.1",
         "p. 109",
         gossip_against_walk,
-        "walk above gossip in all cells as printed, in 9 of 12 as proven",
-        120,
+        "walk above gossip in all cells as printed, in 11 of 12 as proven",
+        550,
         "RWE-7",
+        data=("houses",),
+        instead=STAND_IN,
     ),
     _entry(
         "th-7.4a",
@@ -476,6 +487,7 @@ FIGURES = (
         60,
         "RWE-8 RWE-12",
         data=("ego_facebook",),
+        also=("th-D.4",),
     ),
     _entry(
         "th-7.4b",
@@ -486,6 +498,7 @@ FIGURES = (
         "worst losses to nine digits",
         2,
         "RWE-9",
+        also=("th-7.4c",),
     ),
     _entry(
         "th-D.1",
@@ -516,5 +529,6 @@ FIGURES = (
         "the gap is gone within 1500 hops",
         3,
         "RWE-13",
+        also=("th-D.6",),
     ),
 )

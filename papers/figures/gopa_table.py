@@ -1,9 +1,9 @@
-"""GOPA's experiments, one table each: `python -m papers.figures.gopa_table [options]`.
+"""GOPA's experiments beyond the printed table, one table each: `python -m papers.figures.gopa_table [options]`.
 
     --only NAME     one table (repeat for several)      --quick     smaller, fewer draws: not the numbers of the page
     --json          plain data
-Rows marked "printed" are those of Bellet's habilitation (tel-03542802, Table 4.1); all others are
-computed here (perso:EXP-8, GOPA-6).
+The printed one, Table 4.1 of Bellet's habilitation (tel-03542802), is `bruit reproduce hdr-t4.1`
+(perso:EXP-8, GOPA-6).
 """
 
 from __future__ import annotations
@@ -247,7 +247,6 @@ def four_protocols(quick: bool) -> Section:
 
 TABLES: Mapping[str, Callable[[bool], Section]] = {
     "comparison": four_protocols,
-    "table": corrected,
     "peers": against_n,
     "honest": against_honest,
     "dropouts": against_dropouts,

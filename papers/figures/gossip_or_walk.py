@@ -29,7 +29,7 @@ from bruit.privacy.ahead.walk_pairs import LAMBDAS, WalkSummary, orders_at
 from bruit.privacy.calibrate import least
 from bruit.privacy.toolbox.gaussian import zcdp_to_epsilon
 from bruit.tasks import Logistic
-from papers.figures.walk_learning import DELTA, Score, accuracies, last_tokens, stand_in
+from papers.figures.walk_learning import DELTA, Score, accuracies, last_tokens
 from papers.figures.walk_lengths import gossip_steps
 from papers.printed.walk import complete_sum, mean_epsilon, mean_sums
 
@@ -149,16 +149,15 @@ def walk_score(graph: Graph, task: Logistic, z: float, rest: int, runs: int) -> 
     return Score(math.nan, float(best.mean()), float(best.std()), rate)
 
 
-def cell(graph: Graph, noise: Noise, runs: int) -> dict[str, Score]:
-    """One cell of the table, charged in every way; walks are cheap, and run four times as often as
-    gossip."""
-    task = stand_in(graph.n, 8)
-    gossip = gossip_score(graph, task, noise.gossip_printed, runs)
+def cell(graph: Graph, task: Logistic, noise: Noise, gossips: int, walks: int) -> dict[str, Score]:
+    """One cell of the table, charged in every way: so many runs of gossip, and so many walks."""
+    gossip = gossip_score(graph, task, noise.gossip_printed, gossips)
     same = math.isclose(noise.gossip_printed, noise.gossip_proven, rel_tol=1e-3)
+    proven = gossip if same else gossip_score(graph, task, noise.gossip_proven, gossips)
     return {
         "gossip, printed": gossip,
-        "gossip, proven": gossip if same else gossip_score(graph, task, noise.gossip_proven, runs),
-        "walk, printed": walk_score(graph, task, noise.walk_printed, 1, 4 * runs),
-        "walk, conditioned": walk_score(graph, task, noise.walk_conditioned, 1, 4 * runs),
-        "walk, proven": walk_score(graph, task, noise.walk_proven, rest_of(graph), 4 * runs),
+        "gossip, proven": proven,
+        "walk, printed": walk_score(graph, task, noise.walk_printed, 1, walks),
+        "walk, conditioned": walk_score(graph, task, noise.walk_conditioned, 1, walks),
+        "walk, proven": walk_score(graph, task, noise.walk_proven, rest_of(graph), walks),
     }

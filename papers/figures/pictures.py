@@ -1,24 +1,19 @@
-"""The figures of the walk experiments as SVG files: maps of social graphs and loss against
-distance.
+"""An empty picture, and the maps of social graphs.
 
 They need matplotlib, which comes with the extra `ui`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import ConfigError
-from bruit.graphs import Graph, hypercube, southern_women
 from bruit.graphs.coordinates import coordinates
-from papers.figures import walk_distance
-from papers.figures.walk_maps import Map, walk_map
+from papers.figures.walk_maps import Map
 
 
 def figure(width: float, height: float) -> Any:
@@ -31,22 +26,6 @@ def figure(width: float, height: float) -> Any:
         raise ConfigError(
             "pictures need matplotlib; install it with: pip install 'bruit[ui]'"
         ) from None
-
-
-def draw(folder: Path, facebook: Graph | None, quick: bool = False) -> Iterator[Path]:
-    """Write the figures and name the files; the Facebook map only where its data is."""
-    figure(1, 1)
-    folder.mkdir(parents=True, exist_ok=True)
-    yield save(two_maps(walk_map(southern_women()), figure(1, 1)), folder / "southern-women.svg")
-    if facebook is not None:
-        yield save(two_maps(walk_map(facebook), figure(1, 1)), folder / "ego-facebook.svg")
-    graph = hypercube(7 if quick else 11)
-    yield save(distance_plot(graph, walk_distance.curves(graph)), folder / "loss-distance.svg")
-
-
-def save(picture: Any, file: Path) -> Path:
-    picture.savefig(file, format=file.suffix[1:])
-    return file
 
 
 def two_maps(found: Map, picture: Any) -> Any:
@@ -73,27 +52,6 @@ def two_maps(found: Map, picture: Any) -> Any:
     picture.suptitle(
         f"{found.graph.name}: {found.graph.n} peers, walk of {found.steps} hops, order 2, z = 10"
     )
-    return picture
-
-
-def distance_plot(graph: Graph, found: walk_distance.Curves) -> Any:
-    """All curves of one graph over the distance from the observer."""
-    picture = figure(7, 4.5)
-    panel = picture.subplots()
-    lines = (
-        ("walk, printed (T/n contributions)", found.printed, "--"),
-        ("known sender, printed", found.sender, ":"),
-        ("walk, one contribution, proven", found.proven, "-"),
-        ("gossip, printed", found.gossip_printed, "--"),
-        ("gossip, exact", found.gossip_exact, "-"),
-    )
-    for name, values, style in lines:
-        panel.semilogy(found.distances, values, style, marker="o", markersize=3, label=name)
-    panel.axhline(1.0, color="#6d7680", linewidth=0.8)
-    panel.set_xlabel("distance from the observer")
-    panel.set_ylabel("loss, local DP = 1")
-    panel.set_title(f"{graph.name}: order 2, z = 1")
-    panel.legend(fontsize=8)
     return picture
 
 

@@ -20,6 +20,7 @@ from bruit.algorithms.course import Course
 from bruit.algorithms.task_door import TaskDoor
 from bruit.algorithms.tokens.walk_sgd import State
 from bruit.arrays import Array
+from bruit.errors import ConfigError
 from bruit.graphs import Graph
 from bruit.privacy.ahead.walk_ahead import least_noise
 from bruit.privacy.calibrate import least
@@ -57,6 +58,14 @@ def stand_in(peers: int, each: int, seed: int = 0) -> Logistic:
     return Logistic(
         pack(ready, labels, dealt, held_out=tested, classes=("-1", "1"), row_bound=bound)
     )
+
+
+def dealt(peers: int, each: int) -> tuple[str, Logistic]:
+    """The houses of the source, dealt to so many peers, or the stand-in where they are not here."""
+    try:
+        return "houses", Logistic.load("houses", peers=peers)
+    except ConfigError:
+        return "stand-in", stand_in(peers, each)
 
 
 def noise_multipliers(
@@ -223,10 +232,10 @@ class OnGraph:
 
 
 def on_graph(
-    graph: Graph, runs: int, z: float = 0.508, rate: float = 0.02, cap: int = 13
+    graph: Graph, task: Logistic, runs: int, z: float = 0.508, rate: float = 0.02, cap: int = 13
 ) -> OnGraph:
-    """Walk SGD over T = 10 n hops with 7 rows a peer (walk:RWE-6)."""
-    task, steps = stand_in(graph.n, 7), 10 * graph.n
+    """Walk SGD over T = 10 n hops (walk:RWE-6)."""
+    steps = 10 * graph.n
     useful = []
     for seed in range(runs):
         path, none = br.Walk().path(graph, steps, Replay(seed)), np.zeros(graph.n, np.int64)

@@ -1,23 +1,15 @@
-"""The experiments on walks, one table each: `python -m papers.figures.walk_table [options]`.
+"""The experiments on walks, one table each, as `bruit reproduce chapter-7` prints them.
 
-    --only RWE-3        one experiment (repeat for several)          --quick     fewer runs, smaller graphs
-    --json              plain data                                   --pictures FOLDER    also draw the figures, as SVG
 Rows marked "source" are the printed numbers of Cyffers' thesis (tel-04907994), chapter 7 and
 appendix D.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-
 import numpy as np
 
-from bruit.errors import BruitError, ConfigError
-from bruit.graphs import Graph, from_ego, southern_women
+from bruit.errors import ConfigError
+from bruit.graphs import from_ego, southern_women
 from bruit.graphs.centrality import eigenvector_centrality, katz_centrality
 from bruit.tasks import Logistic
 from papers.figures import (
@@ -28,7 +20,6 @@ from papers.figures import (
     walk_distance,
     walk_learning,
 )
-from papers.figures.pictures import draw
 from papers.figures.sections import Section, section, skipped
 from papers.figures.walk_maps import (
     EGOS,
@@ -197,12 +188,15 @@ def _number(cell: float) -> float | int:
 def on_graphs(quick: bool) -> Section:
     rows = []
     for name, graph in walk_learning.graphs_of_source().items():
-        found = walk_learning.on_graph(graph, 4 if quick else 16)
-        rows.append((name, graph.n, found.score.objective, found.score.accuracy, found.useful))
+        data, task = walk_learning.dealt(graph.n, 7)
+        found = walk_learning.on_graph(graph, task, 4 if quick else 16)
+        rows.append(
+            (name, data, graph.n, found.score.objective, found.score.accuracy, found.useful)
+        )
     return section(
         "RWE-6",
-        "walk SGD on four graphs, z = 0.508, T = 10 n, cap 13, stand-in data",
-        ("graph", "peers", "objective", "accuracy", "visits below the cap"),
+        "walk SGD on four graphs, z = 0.508, T = 10 n, cap 13",
+        ("graph", "data", "peers", "objective", "accuracy", "visits below the cap"),
         rows,
     )
 
@@ -210,11 +204,16 @@ def on_graphs(quick: bool) -> Section:
 def gossip_against_walk(quick: bool) -> Section:
     rows: list[tuple[str | float, ...]] = []
     for name, graph in walk_learning.graphs_of_source(256 if quick else 2048).items():
+        if quick and name != "grid":
+            continue
+        data, task = walk_learning.dealt(graph.n, 8)
         for (epsilon, noise), printed in zip(
             gossip_or_walk.noises(graph).items(), SOURCE[name], strict=True
         ):
-            found = gossip_or_walk.cell(graph, noise, 1 if quick else 2)
-            rows.append((name, epsilon, *printed, *(score.accuracy for score in found.values())))
+            found = gossip_or_walk.cell(graph, task, noise, *((1, 4) if quick else (8, 8)))
+            rows.append(
+                (name, data, epsilon, *printed, *(score.accuracy for score in found.values()))
+            )
     names = (
         "gossip, printed",
         "gossip, proven",
@@ -225,7 +224,7 @@ def gossip_against_walk(quick: bool) -> Section:
     return section(
         "RWE-7",
         "accuracy at equal mean epsilon (converted at 1e-6; a summary, not a guarantee)",
-        ("graph", "mean epsilon", "gossip, source", "walk, source", *names),
+        ("graph", "data", "mean epsilon", "gossip, source", "walk, source", *names),
         rows,
     )
 
@@ -326,69 +325,3 @@ def alike(quick: bool) -> Section:
         ("hops", "neighbors alike", "values shuffled", "gap of the curves"),
         rows,
     )
-
-
-EXPERIMENTS: Mapping[str, Callable[[bool], Section]] = {
-    "RWE-1": sums,
-    "RWE-2": realized_sums,
-    "RWE-3": learning,
-    "RWE-4": histograms,
-    "RWE-5": distances,
-    "RWE-6": on_graphs,
-    "RWE-7": gossip_against_walk,
-    "RWE-8": maps,
-    "RWE-9": women,
-    "RWE-11": blocks,
-    "RWE-13": alike,
-}
-ALSO = {"RWE-10": "RWE-5", "RWE-12": "RWE-8"}
-
-
-def facebook() -> Graph | None:
-    """The graph of the picture, or nothing without the data folder."""
-    try:
-        return from_ego(EGOS[0])
-    except ConfigError:
-        return None
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """What `python -m papers.figures.walk_table` does; gives the exit code."""
-    known = [*EXPERIMENTS, *ALSO]
-    parser = argparse.ArgumentParser(
-        "papers.figures.walk_table", description="The experiments on walks."
-    )
-    parser.add_argument(
-        "--only", action="append", choices=known, metavar="RWE-N", help=f"one of {', '.join(known)}"
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="fewer runs, smaller graphs: not the numbers of the page",
-    )
-    parser.add_argument("--json", action="store_true", help="plain data")
-    parser.add_argument(
-        "--pictures", type=Path, metavar="FOLDER", help="also draw the figures there, as SVG"
-    )
-    asked = parser.parse_args(arguments)
-    chosen = dict.fromkeys(ALSO.get(name, name) for name in asked.only or EXPERIMENTS)
-    done = []
-    try:
-        for name in chosen:
-            print(f"{name} ...", file=sys.stderr, flush=True)
-            done.append(EXPERIMENTS[name](asked.quick))
-            if not asked.json:
-                print(done[-1], end="\n\n", flush=True)
-        if asked.json:
-            print(json.dumps([found.plain() for found in done], indent=1))
-        if asked.pictures is not None:
-            for file in draw(asked.pictures, facebook(), asked.quick):
-                print(f"wrote {file}", file=sys.stderr)
-    except BruitError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,15 @@ from bruit.graphs import Graph
 from bruit.graphs.coordinates import coordinates
 
 Draw = Callable[[Any], None]
-COLORS = ("#1b6ca8", "#c8553d", "#588157", "#8e5aa8", "#b8860b", "#4a4e69")
+COLORS = (
+    *("#1b6ca8", "#c8553d", "#3f8f4f", "#8e5aa8", "#c79100", "#4a4e69"),
+    *("#17a2b0", "#d1589b"),
+)
+Lines = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 def curves(
-    lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    lines: Lines,
     x: str,
     y: str,
     *,
@@ -28,22 +33,61 @@ def curves(
 
     def draw(figure: Any) -> None:
         panel = figure.subplots()
-        for k, (name, (xs, ys)) in enumerate(lines.items()):
-            style = "--" if name.endswith(("(source)", "printed")) else "-"
-            color = COLORS[k % len(COLORS)]
-            panel.plot(xs, ys, style, marker="o", markersize=3, label=name, color=color)
-        if "x" in log:
-            panel.set_xscale("log")
-        if "y" in log:
-            panel.set_yscale("log")
+        _plot(panel, lines, log)
         if level is not None:
             panel.axhline(level[0], color="#6d7680", linewidth=0.8)
-            panel.annotate(level[1], (1, level[0]), xycoords=("axes fraction", "data"), ha="right")
-        panel.set_xlabel(x)
-        panel.set_ylabel(y)
-        panel.legend(fontsize=8)
+            place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
+            panel.annotate(level[1], (0.99, level[0]), **place)
+        panel.set(xlabel=x, ylabel=y)
 
     return draw
+
+
+def side_by_side(panels: Mapping[str, Lines], x: str, y: str, *, log: str = "") -> Draw:
+    """Panels of named lines on one scale; with more than three, two rows of them."""
+
+    def draw(figure: Any) -> None:
+        for panel, (title, lines) in zip(grid(figure, len(panels)), panels.items(), strict=True):
+            _plot(panel, lines, log)
+            panel.set_title(title, fontsize=9)
+            panel.set(xlabel=x, ylabel=y)
+            panel.label_outer()
+
+    return draw
+
+
+def _plot(panel: Any, lines: Lines, log: str) -> None:
+    for k, (name, (xs, ys)) in enumerate(lines.items()):
+        style = "--" if name.endswith(("(source)", "printed")) else "-"
+        color = COLORS[k % len(COLORS)]
+        panel.plot(xs, ys, style, marker="o", markersize=3, label=name, color=color)
+    logarithmic(panel, log)
+    panel.legend(fontsize=8)
+
+
+def logarithmic(panel: Any, log: str) -> None:
+    """Logarithmic axes whose labels do not run into each other: decades, or 1, 2, 5 of one or
+    two."""
+    ticker = import_module("matplotlib.ticker")
+    for name in log:
+        getattr(panel, f"set_{name}scale")("log")
+        axis, (low, high) = getattr(panel, f"{name}axis"), getattr(panel, f"get_{name}lim")()
+        axis.set_minor_formatter(ticker.NullFormatter())
+        if high < 60 * low:
+            axis.set_major_locator(ticker.LogLocator(10, (1.0, 2.0, 5.0)))
+            axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def grid(figure: Any, count: int, height: float = 3.2, shared: bool = True) -> list[Any]:
+    """Panels in one row, or in two if there are more than three; the rest of the last row is
+    empty."""
+    rows = 1 if count <= 3 else 2
+    columns = -(-count // rows)
+    figure.set_size_inches(max(7.0, 3.2 * columns), height * rows)
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=shared, sharey=shared).flat)
+    for left in panels[count:]:
+        left.set_axis_off()
+    return panels[:count]
 
 
 def bars(groups: Sequence[str], series: Mapping[str, ArrayLike], y: str) -> Draw:
@@ -72,12 +116,8 @@ def points(
         panel = figure.subplots()
         for k, (name, (xs, ys)) in enumerate(series.items()):
             panel.scatter(xs, ys, s=5, alpha=0.5, label=name, color=COLORS[k % len(COLORS)])
-        if "x" in log:
-            panel.set_xscale("log")
-        if "y" in log:
-            panel.set_yscale("log")
-        panel.set_xlabel(x)
-        panel.set_ylabel(y)
+        logarithmic(panel, log)
+        panel.set(xlabel=x, ylabel=y)
         panel.legend(fontsize=8)
 
     return draw
@@ -87,9 +127,7 @@ def on_graphs(panels: Mapping[str, tuple[Graph, Array]], label: str) -> Draw:
     """Graphs whose peers are colored by a number each, on one scale."""
 
     def draw(figure: Any) -> None:
-        if len(panels) > 2:
-            figure.set_size_inches(3.2 * len(panels) + 1.0, 3.8)
-        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        axes = grid(figure, len(panels), 3.8 if len(panels) < 4 else 3.0, shared=False)
         every = np.concatenate([values for _, values in panels.values()])
         low, high = np.nanmin(every), np.nanmax(every)
         dots = None
@@ -98,11 +136,19 @@ def on_graphs(panels: Mapping[str, tuple[Graph, Array]], label: str) -> Draw:
             for a, b in graph.edges():
                 panel.plot(*at[[a, b]].T, color="#d0d4d9", linewidth=0.5, zorder=1)
             dots = panel.scatter(
-                *at.T, c=values, cmap="magma_r", vmin=low, vmax=high, s=22, zorder=2
+                *at.T,
+                c=values,
+                cmap="magma_r",
+                vmin=low,
+                vmax=high,
+                s=22,
+                zorder=2,
+                edgecolors="#8a9199",
+                linewidths=0.4,
             )
             panel.set_title(title, fontsize=9)
             panel.set_axis_off()
-        figure.colorbar(dots, ax=list(axes), label=label)
+        figure.colorbar(dots, ax=axes, label=label)
 
     return draw
 

@@ -18,7 +18,13 @@ DOCUMENTS = {
     "rep": "report (hal-01665410)",
     "th": "thesis (tel-04907994)",
     "lec": "lecture notes",
+    "sl": "slides",
 }
+
+
+def chapter(id: str) -> str:
+    """The first part of a number: 6 of th-6.1b, A of th-tA.2."""
+    return id.split("-", 1)[1].removeprefix("t").split(".")[0]
 
 
 @dataclass(frozen=True)
@@ -77,17 +83,18 @@ class Figure:
     data: tuple[str, ...] = ()  # folders of the data folder
     instead: str = ""  # what is used where the data are not; empty: the figure is skipped
     extra: str = ""  # an extra that must be installed
+    shows_records: bool = False  # its picture does, and they are not ours to pass on
+    also: tuple[str, ...] = ()  # other figures that the same numbers show: th-C.4, rep-3
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The id, and those of the figures that it shows as well."""
+        return (self.id, *self.also)
 
     @property
     def document(self) -> str:
         """The source, in words."""
         return DOCUMENTS[self.id.split("-")[0]]
-
-    @property
-    def chapter(self) -> str:
-        """The first part of the number: 6 of 6.1b, A of tA.2."""
-        number = self.id.split("-", 1)[1].removeprefix("t")
-        return number.split(".")[0]
 
     def missing(self) -> list[str]:
         """Data that this machine does not have."""

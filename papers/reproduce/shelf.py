@@ -8,24 +8,21 @@ found.json     checks, settings, seconds, what made it: written last, so that a 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import papers
 from bruit.errors import ConfigError
 from bruit.files import to_json, write_whole
 from papers.figures.pictures import figure as blank
 from papers.reproduce.figure import Figure, Finding
+from papers.reproduce.sources import made_at, made_by
 
-FORM = 1
+FORM = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +41,6 @@ class Outcome:
         return self.verdict not in ("missed", "failed")
 
 
-@cache
-def made_by() -> str:
-    """The version, and a digest of the scripts of this folder: a changed figure is made again."""
-    found = hashlib.sha256()
-    for file in sorted(Path(papers.__file__).parent.rglob("*.py")):
-        found.update(file.read_bytes())
-    return f"{version('bruit')} {found.hexdigest()[:12]}"
-
-
 def place(out: Path, figure: Figure) -> Path:
     return out / figure.id
 
@@ -65,7 +53,7 @@ def kept(out: Path, figure: Figure, quick: bool) -> Outcome | None:
     try:
         plain = json.loads(file.read_text())
         same = plain["form"] == FORM and plain["quick"] == quick
-        same = same and plain["made_by"] == made_by() and plain["verdict"] != "skipped"
+        same = same and plain["made_by"] == made_by(figure.repeat) and plain["verdict"] != "skipped"
         if not same:
             return None
         return Outcome(
@@ -88,6 +76,7 @@ def repeat(figure: Figure, out: Path, quick: bool) -> Outcome:
     about = {
         "form": FORM,
         "id": figure.id,
+        "also": list(figure.also),
         "title": figure.title,
         "source": figure.document,
         "number": figure.number,
@@ -96,7 +85,8 @@ def repeat(figure: Figure, out: Path, quick: bool) -> Outcome:
         "theory": list(figure.theory),
         "data": list(figure.data),
         "quick": quick,
-        "made_by": made_by(),
+        "made_by": made_by(figure.repeat),
+        "made_at": made_at(),
     }
     missing = figure.missing()
     if missing and not figure.instead:

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from bruit.errors import BruitError
-from bruit.runs.many.workers import GONE, each
+from bruit.on import Workplace, chosen, place_for
+from bruit.on.place import GONE, each
 from papers.reproduce import shelf
 from papers.reproduce.catalog import figures
 from papers.reproduce.figure import Figure
@@ -24,6 +25,7 @@ def work(
     *,
     quick: bool = False,
     jobs: int = 1,
+    on: Workplace | str | None = None,
     anew: bool = False,
     tell: Told | None = None,
 ) -> list[Outcome]:
@@ -35,10 +37,9 @@ def work(
             tell(outcome, len(done), len(wanted))
     missing = [one.id for one in sorted(wanted, key=lambda one: -one.cpu_s) if one.id not in done]
     try:
-        with each(
-            partial(_one, out=out, quick=quick), missing, jobs, partial(_gone, out=out)
-        ) as ends:
-            for id, outcome in ends:
+        with chosen(place_for(jobs, on) if len(missing) > 1 else None):
+            one = partial(_one, out=out, quick=quick)
+            for id, outcome in each(one, missing, partial(_gone, out=out)):
                 done[id] = outcome
                 if tell is not None:
                     tell(outcome, len(done), len(wanted))

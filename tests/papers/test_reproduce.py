@@ -1,5 +1,6 @@
 """`bruit reproduce`: every figure of the catalog in its short form, and how the command behaves."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 from bruit.commands.cli import app
 from bruit.errors import ConfigError
-from papers.reproduce import catalog, shelf, work
+from papers.reproduce import catalog, gallery, shelf, sources, work
 from papers.reproduce.figure import Check, Figure, Finding
 
 pytest.importorskip("matplotlib")
@@ -90,10 +91,37 @@ def test_figures_are_chosen_by_id_chapter_and_document():
     assert [one.id for one in catalog.chosen(["th-A.1", "th-4.1"])] == ["th-4.1", "th-A.1"]
     chapter = catalog.chosen(["chapter-4"])
     assert {one.id for one in chapter} >= {"th-4.1", "th-4.2", "th-t4.1"}
-    assert all(one.chapter == "4" and one.id.startswith("th-") for one in chapter)
+    assert all(any(id.startswith(("th-4", "th-t4")) for id in one.ids) for one in chapter)
     assert len(catalog.chosen([], everything=True)) == len(FIGURES)
     with pytest.raises(ConfigError, match=r"no figure has the id 'th-4.9'; near it: th-4.1"):
         catalog.chosen(["th-4.9"])
+
+
+def test_a_figure_is_found_by_what_else_it_shows():
+    assert [one.id for one in catalog.chosen(["th-C.4"])] == ["th-6.1b"]
+    assert "hdr-2.1" in {one.id for one in catalog.chosen(["rep"])}  # its Figures 2(c) and 3
+    assert "th-7.2" in {one.id for one in catalog.chosen(["hdr"])}
+    with pytest.raises(ConfigError, match=r"Figure 3.2\) has no numbers to repeat: draws the def"):
+        catalog.chosen(["th-3.2"])
+    shown = catalog.illustrations()
+    assert not set(shown) & {id for figure in FIGURES.values() for id in figure.ids}
+
+
+def test_a_figure_is_made_again_when_what_it_reaches_changed(tmp_path, monkeypatch):
+    folder = tmp_path / "papers"
+    for name, text in {
+        "catalog/one.py": "from papers.figures import deep\ndef repeat(quick): ...\n",
+        "figures/deep.py": "from papers.printed.formula import f\n",
+        "printed/formula.py": "f = 1\n",
+        "printed/other.py": "g = 1\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    first = folder / "catalog/one.py"
+    reached = {file.name for file in sources.reached(first)}
+    assert reached == {"one.py", "deep.py", "formula.py"}
+    assert sources.made_by(FIGURES["th-4.1"].repeat) != sources.made_by(FIGURES["th-7.1a"].repeat)
 
 
 def test_numbers_are_in_the_order_of_numbers():
@@ -195,6 +223,8 @@ def test_nothing_asked_and_odd_folders_are_refused(tmp_path):
     assert "--list names them all" in str(said.exception)
     file = tmp_path / "file"
     file.write_text("")
+    both = call("--all", "chapter-A", "--out", file)  # a command that goes on ends there
+    assert "leave --all out" in str(both.exception)
     assert "it is a file" in str(call("th-4.1", "--out", file).exception)
 
 
@@ -210,3 +240,37 @@ def test_an_installed_package_without_the_repository_says_so(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     assert "call this from the root of a clone" in said.stdout
+
+
+def test_the_gallery_is_written_from_results_alone(known, monkeypatch, tmp_path):
+    """A page and a small picture a figure; no picture of records that are not ours; a failed figure
+    publishes nothing, and what was there stays."""
+    pytest.importorskip("PIL.Image")
+    entries = known(
+        made("th-4.1"),
+        made("hdr-3.4", holds=False, refuted="a is not b"),
+        made("th-4.4b", shows_records=True),
+    )
+    monkeypatch.setattr(gallery, "figures", catalog.figures)
+    outcomes = [shelf.repeat(figure, tmp_path / "out", quick=False) for figure in entries]
+    pages = tmp_path / "gallery"
+    (pages / "old").mkdir(parents=True)
+    first = gallery.publish(outcomes, list(catalog.illustrations().values()), pages)
+    written = {str(file.relative_to(pages)) for file in pages.rglob("*") if file.is_file()}
+    assert written == {
+        "index.md",
+        "thesis-4/th-4.1.md",
+        "thesis-4/th-4.1.png",
+        "habilitation/hdr-3.4.md",
+        "habilitation/hdr-3.4.png",
+        "thesis-4/th-4.4b.md",
+    }
+    assert "1 in part refuted, 2 as the source says" in first.read_text() or (
+        "2 as the source says, 1 in part refuted" in first.read_text()
+    )
+    assert "a is not b" in (pages / "habilitation" / "hdr-3.4.md").read_text().lower()
+    assert "stays where it was made" in (pages / "thesis-4" / "th-4.4b.md").read_text()
+    failed = dataclasses.replace(outcomes[0], verdict="failed")
+    with pytest.raises(ConfigError, match=r"th-4\.1 failed, so nothing is published"):
+        gallery.publish([failed], [], pages)
+    assert first.exists()

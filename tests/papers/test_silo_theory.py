@@ -1,5 +1,4 @@
-"""The statements of docs/theory/silo.md by brute force, with no code of the package: nothing
-implements them yet.
+"""The statements of docs/theory/silo.md by brute force, with no code of the package.
 
 Laws are integrated on grids or enumerated; masks are linear algebra. Everything is deterministic.
 """
