@@ -18,9 +18,12 @@ import typer
 from bruit.commands.attacks.attack import attack_app
 from bruit.commands.attacks.audit import audit
 from bruit.commands.columns import columns_app
+from bruit.commands.docs import docs
+from bruit.commands.elsewhere import elsewhere
 from bruit.commands.epsilon import epsilon
 from bruit.commands.experiments import init, replay, run, sweep
 from bruit.commands.help_screen import ASK, ATTACK, BEGIN, REAL, RUNS, TABLES, Commands
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.network.books import network_book, network_revise, network_sign
 from bruit.commands.network.keys import key_app
 from bruit.commands.network.relay import relay_app
@@ -36,9 +39,11 @@ from bruit.commands.statistics.budget import budget
 from bruit.commands.statistics.gopa import gopa_app
 from bruit.commands.statistics.ldp import ldp_app
 from bruit.commands.statistics.one_table import auc, mean
+from bruit.commands.statistics.pairwise import pairwise
 from bruit.commands.terminal import (
     Force,
     Json,
+    On,
     Quiet,
     RunDelta,
     out,
@@ -89,7 +94,8 @@ def graph(
     name: Annotated[str, typer.Argument(help="A graph string, e.g. er:1000,c=2.")],
     as_json: Json = False,
 ) -> None:
-    """Facts of a graph: peers, links, degrees, diameter, spectral gap, mixing time, validity.
+    """Facts of a graph: peers, links, degrees, diameter, spectral gap, mixing time, liars tolerated,
+    validity.
 
     Example: bruit graph torus:16x16
     """
@@ -140,6 +146,7 @@ def show(
         Path | None, typer.Option(help="Write the figures as a PDF (extra `ui`).")
     ] = None,
     force: Force = False,
+    on: On = None,
     delta: RunDelta = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -156,17 +163,24 @@ def show(
         raise ConfigError(
             f"{len(folders)} runs are compared on a page: add --html FILE, or name one run folder"
         )
+    if len(folders) > 1:
+        refuse_given("it is written of one run", "csv", "pdf")
     if pages.asked:
         pages.check(force)
-        printer.answer(pages.write(folders, delta, printer))
     else:
-        printer.answer(story(folders[0], delta, printer))
+        refuse_given("it is about files to write", "force")
+    with elsewhere(on, printer):
+        if pages.asked:
+            printer.answer(pages.write(folders, delta, printer))
+        else:
+            printer.answer(story(folders[0], delta, printer))
 
 
 app.command(rich_help_panel=RUNS)(statement)
 app.command(rich_help_panel=RUNS)(init)
 app.command(rich_help_panel=RUNS)(predict)
 app.command(rich_help_panel=RUNS)(ui)
+app.command(rich_help_panel=RUNS)(docs)
 app.command(rich_help_panel=RUNS)(reproduce)
 app.command(rich_help_panel=ASK)(plan)
 app.command(rich_help_panel=ATTACK)(audit)
@@ -183,6 +197,7 @@ app.add_typer(relay_app, name="relay", cls=Commands, rich_help_panel=REAL)
 app.command(rich_help_panel=TABLES)(budget)
 app.command(rich_help_panel=TABLES)(auc)
 app.command(rich_help_panel=TABLES)(mean)
+app.command(rich_help_panel=TABLES)(pairwise)
 app.add_typer(ldp_app, name="ldp", cls=Commands, rich_help_panel=TABLES)
 app.add_typer(gopa_app, name="gopa", cls=Commands, rich_help_panel=TABLES)
 

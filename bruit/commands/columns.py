@@ -28,7 +28,9 @@ SHOWN = 3  # complaints of one column that are written out
 
 @columns_app.command("init")
 def columns_init(
-    table: Annotated[Path, typer.Argument(metavar="TABLE.csv", help="A table as all have it.")],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE.csv", help="A table as all have it, CSV or Parquet.")
+    ],
     output: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path(
         "columns.toml"
     ),
@@ -44,11 +46,11 @@ def columns_init(
     Example: bruit columns init mine.csv --label ill --out columns.toml
     """
     from bruit.files import check_place, write_whole
-    from bruit.tasks.data.columns_draft import draft
+    from bruit.tasks.data.drafts.header import draft
     from bruit.tasks.data.sources import texts
 
     check_place(output, force)
-    text = draft(texts(str(table)), label, owner)
+    text = draft(texts(table), label, owner)
     write_whole(output, lambda stream: stream.write(text.encode()))
     lines = [
         f"wrote a draft to {output}",
@@ -56,6 +58,62 @@ def columns_init(
         f"then: bruit columns check {output} {table}",
     ]
     Printer(json=as_json).answer(Reply({"out": str(output), "complete": False}, lines))
+
+
+@columns_app.command("suggest")
+def columns_suggest(
+    public: Annotated[
+        Path,
+        typer.Option(
+            help="A table of PUBLIC rows, CSV or Parquet: no epsilon protects who is in it."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path(
+        "columns.toml"
+    ),
+    label: Annotated[str | None, typer.Option(help="The column that is learned.")] = None,
+    owner: Annotated[str | None, typer.Option(help="The column that says whose a row is.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write a complete columns file from public rows: centers, scales, values and classes.
+
+    Read it and correct it before you agree on it. If you have no public rows, `bruit columns init`
+    makes a draft in which nothing of any row is.
+
+    Example: bruit columns suggest --public survey.csv --label ill --out columns.toml
+    """
+    from bruit.files import check_place, write_whole
+    from bruit.tasks.data.drafts.public_rows import suggest
+    from bruit.tasks.data.sources import texts
+
+    check_place(output, force)
+    found = suggest(texts(public), label, owner)
+    write_whole(output, lambda stream: stream.write(found.text.encode()))
+    used, made = len(found.agreed.columns), len(found.agreed.recipe().features)
+    lines = [
+        f"wrote {output}, suggested by the {how_many(found.rows, 'row')} of {public}",
+        f"{how_many(used, 'column')} used, as {how_many(made, 'feature')}",
+        *(f"left out: {name}: {why}" for name, why in found.left_out.items()),
+        *(
+            f"one value in several spellings? {name}: {', '.join(group)}"
+            for name, groups in found.alike.items()
+            for group in groups
+        ),
+        "right only if everybody may see these rows: no epsilon protects who is in them",
+        f"read it, correct it, agree on it; then everybody: bruit columns check {output} MINE.csv",
+        f'in an experiment, under [task]: columns_file = "{output}", rows = "none", test = 0.0, '
+        "own_test = 0.3",
+    ]
+    answer = {
+        "out": str(output),
+        "complete": True,
+        "rows": found.rows,
+        "features": list(found.agreed.recipe().features),
+        "left_out": found.left_out,
+        "alike": found.alike,
+    }
+    Printer(json=as_json).answer(Reply(answer, lines))
 
 
 @columns_app.command("check")

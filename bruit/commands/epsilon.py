@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bruit.commands.elsewhere import elsewhere
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.printing import Printer
 from bruit.commands.terminal import (
     Dim,
     Force,
     GraphName,
     Json,
+    On,
     Published,
     Quiet,
     RunDelta,
@@ -64,7 +67,7 @@ def epsilon(
     ] = 1.0,
     of: Annotated[
         str | None,
-        typer.Option(help="Whose data (the worst peer by default); several (5,6): all at once."),
+        typer.Option(help="Whose data; by default the worst peer; several (5,6): all at once."),
     ] = None,
     seen_by: Annotated[
         str | None, typer.Option(help="An observer, several (3,7), or everybody.")
@@ -88,11 +91,12 @@ def epsilon(
     report: Annotated[
         list[Path],
         typer.Option(
-            help="Of a real run: the report.json of each participant, the option once for each;"
-            " without all of them only local DP is known."
+            help="Of a real run: a participant's report.json. Without those of all only local DP"
+            " is known. May be repeated."
         ),
     ] = [],  # noqa: B006
     force: Force = False,
+    on: On = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -142,7 +146,7 @@ def epsilon(
     _check_matrix(matrix, force, before, published)
     status: Status = "published" if published else "proven"
     printer = Printer(json=as_json, quiet=quiet)
-    with printer.ticker("accounting") as ticker:
+    with elsewhere(on, printer), printer.ticker("accounting") as ticker:
         if matrix is not None:
             write_matrix(subject, matrix, status, ticker)
         if before:
@@ -160,7 +164,9 @@ def _check_matrix(matrix: Path | None, force: bool, before: bool, published: boo
             "before a walk there is one proven answer, of a pair or of the worst one; leave "
             "--published and --matrix out"
         )
-    if matrix is not None:
+    if matrix is None:
+        refuse_given("it is about the file of --matrix", "force")
+    else:
         check_place(matrix, force)
 
 
@@ -188,6 +194,7 @@ def _site(
             "of a real peer's run one asks --of, --seen-by, --report and --delta; all pairs and"
             " printed formulas are for simulated runs, leave the other options out"
         )
+    refuse_given("of a real peer's run one pair is asked about", "on", "force")
     return site
 
 
@@ -214,6 +221,7 @@ def _refuse_beside_ahead(
     """What a statement about numbers alone has no use for."""
     from bruit.runs.asking import BlankProtocol
 
+    refuse_given("--ahead is about numbers alone", "why", "report", "on", "force")
     usual = BlankProtocol()
     named = ["folder"] if folder is not None else []
     named += [name for name in ONLY_OF_PROTOCOLS if getattr(blank, name) != getattr(usual, name)]

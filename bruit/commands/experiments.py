@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
 from bruit.commands.crash import replay_crash
+from bruit.commands.elsewhere import elsewhere
 from bruit.commands.printing import Printer, Reply, warn
 from bruit.commands.terminal import (
     Force,
     Jobs,
     Json,
+    On,
     Quiet,
     RunDelta,
     Seed,
@@ -22,6 +25,8 @@ from bruit.commands.terminal import (
 )
 from bruit.errors import ConfigError, ConformanceError
 from bruit.files import check_place, write_whole
+from bruit.how_many import how_many
+from bruit.on.names import place_for
 from bruit.runs.stopping import interruptible
 
 
@@ -42,6 +47,7 @@ def run(
             "--rehearsal", help="The noise of peers that run with --rehearse, whatever the records."
         ),
     ] = False,
+    on: On = None,
     delta: RunDelta = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -49,18 +55,20 @@ def run(
     """Run an experiment and print what was learned, by whom, about whom.
 
     A run that is there already is shown; one that was interrupted (Ctrl-C keeps it) is run again,
-    to its end.
+    to its end. With --on, its peers are divided among workers, with the same numbers.
 
     Example: bruit run breast-cancer --seed 7
     """
     from bruit.commands.run import learned, tell_run
     from bruit.runs.build import build
+    from bruit.runs.engines.blocks import in_blocks
     from bruit.runs.file import identity, read
     from bruit.runs.places import named_place, place_of, save
     from bruit.runs.result import load
     from bruit.runs.settings import change
 
     printer = Printer(json=as_json, quiet=quiet)
+    there = place_for(1, on)
     given = [
         *set_,
         *([] if seed is None else [f"seed={seed}"]),
@@ -79,6 +87,8 @@ def run(
     with interruptible():
         with printer.ticker("sizing the noise") as ticker:
             built = build(file, text, experiment, ticker)
+        if there is not None:
+            built = replace(built, engine=in_blocks(built.engine, there, printer.note))
         result = learned(built, before, rehearsal, printer)
         if result is not before:
             place = place._replace(folder=save(result, place, output is not None))
@@ -90,11 +100,13 @@ def sweep(
         str, typer.Argument(help="A TOML file, or the name of a bundled experiment.")
     ],
     vary: Annotated[
-        list[str], typer.Option(help="key=value,value,...; give it several times for a grid.")
+        list[str],
+        typer.Option(help="A key and its values: key=value,value. May be repeated, for a grid."),
     ] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds per setting.")] = 1,
     set_: Set = [],  # noqa: B006
     jobs: Jobs = 1,
+    on: On = None,
     delta: RunDelta = None,
     output: Annotated[Path | None, typer.Option("--out", help="CSV file to write.")] = None,
     force: Force = False,
@@ -108,6 +120,7 @@ def sweep(
 
     Example: bruit sweep breast-cancer --vary privacy.epsilon=2,8 --seeds 3
     """
+    from bruit.runs.many.repeat import check_workers
     from bruit.runs.many.sweep import Kept, failed, planned, to_csv, to_table, work
 
     if output is not None:
@@ -119,8 +132,12 @@ def sweep(
     if done:
         printer.note(f"{done} of {len(plan)} from before, kept in {kept.where}")
     try:
-        with interruptible(), printer.ticker("sweeping") as ticker:
-            rows = work(plan, kept, ticker, jobs)
+        with (
+            interruptible(),
+            elsewhere(on, printer, check_workers(jobs), needed=done + 1 < len(plan)),
+            printer.ticker("sweeping") as ticker,
+        ):
+            rows = work(plan, kept, ticker)
     except KeyboardInterrupt:
         rows = kept.rows_done(plan)
         printer.answer(Reply(rows, [to_table(rows)] if rows else []))
@@ -182,15 +199,48 @@ def replay(
 def init(
     path: Annotated[Path, typer.Argument(help="The TOML file to write.")] = Path("experiment.toml"),
     template: Annotated[
-        str, typer.Option(help="Which bundled experiment to start from.")
-    ] = "breast-cancer",
+        str | None,
+        typer.Option(help="Which bundled experiment to start from; by default breast-cancer."),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Instead of a template: your table, CSV or Parquet, which then runs."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="With --data: the column that is learned.")
+    ] = None,
+    owner: Annotated[str | None, typer.Option(help="The column that says whose a row is.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="With --data: a columns file; see `bruit columns suggest`."),
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a commented experiment to start from.
 
-    Example: bruit init my.toml && bruit run my.toml
+    With --data it is about your own table. What had to be read off its rows is said, since no
+    epsilon covers it.
+
+    Example: bruit init my.toml --data mine.csv --label ill && bruit run my.toml
     """
+    check_place(path, force)
+    printer = Printer(json=as_json)
+    if data is not None:
+        if template is not None:
+            raise ConfigError("--template and --data exclude each other; keep one of them")
+        text, reply = _for_table(path, data, label, owner, columns)
+        content = text.encode()
+    else:
+        for option, given in (("--label", label), ("--owner", owner), ("--columns", columns)):
+            if given is not None:
+                raise ConfigError(f"{option} is about your own table: give --data FILE, too")
+        content, reply = _bundled(template or "breast-cancer", path)
+    write_whole(path, lambda stream: stream.write(content))
+    printer.answer(reply)
+
+
+def _bundled(template: str, path: Path) -> tuple[bytes, Reply]:
     from bruit.runs.file import bundled
 
     shipped = bundled()
@@ -198,10 +248,39 @@ def init(
         raise ConfigError(
             f"there is no bundled experiment {template!r} (there are: {', '.join(shipped)})"
         )
-    check_place(path, force)
-    content = shipped[template].read_bytes()
-    write_whole(path, lambda stream: stream.write(content))
     about = {"written": str(path), "template": template}
-    Printer(json=as_json).answer(
-        Reply(about, [f"wrote {path}; try next:\n  {program()} run {path}"])
-    )
+    reply = Reply(about, [f"wrote {path}; try next:\n  {program()} run {path}"])
+    return shipped[template].read_bytes(), reply
+
+
+def _for_table(
+    path: Path, data: str, label: str | None, owner: str | None, columns: str | None
+) -> tuple[str, Reply]:
+    """An experiment for a table, built once before it is written, so that it runs."""
+    from bruit.runs.build import build
+    from bruit.runs.file import located, parse
+    from bruit.runs.own_table import own_experiment
+
+    made = own_experiment(data, path.parent, label, owner, columns)
+    text = located(made.text, path.parent)
+    built = build(parse(text, str(path)), text, str(path))
+    about = {
+        "written": str(path),
+        "data": data,
+        "peers": built.graph.n,
+        "kind": built.file.task.kind,
+        "read_off_the_rows": list(made.read),
+        "left_out": dict(made.left_out),
+        "public": made.public,
+    }
+    lines = [
+        f"wrote {path}: a {built.file.task.kind} task of {how_many(built.graph.n, 'peer')}",
+        *(f"left out: {name!r} {why}" for name, why in made.left_out.items()),
+        *(f"read off the rows, covered by no epsilon: {line}" for line in made.read),
+    ]
+    if made.public:
+        lines.append(
+            f"PUBLIC, protected by nothing: {made.public}; if nobody may be, agree on a columns"
+            " file and give it with --columns"
+        )
+    return made.text, Reply(about, [*lines, f"try next:\n  {program()} run {path}"])

@@ -88,8 +88,9 @@ def peer_run(
 ) -> None:
     """Run one peer until the experiment ends; start it again after a crash and it goes on.
 
-    Exit code 0: ended as asked; 1: met nobody, missed more than planned, or gave up waiting; 3: its
-    state is damaged or an old copy; 130: stopped by a signal, the next start goes on.
+    Exit code 0: ended as asked; 1: met nobody, missed more than planned, gave up waiting, or the
+    agreed budget left contributions out; 3: its state is damaged or an old copy; 130: stopped by a
+    signal, the next start goes on.
 
     Example: bruit peer run site/site.toml
     """
@@ -152,7 +153,10 @@ def _errors_in(log: logging.Logger | None) -> Iterator[None]:
 @peer_app.command("data")
 def peer_data(
     file: Annotated[
-        Path, typer.Argument(help="This participant's records, a CSV file with a header line.")
+        Path,
+        typer.Argument(
+            help="This participant's records, a CSV file with a header line, or a Parquet file."
+        ),
     ],
     experiment: Annotated[Path, typer.Option(help="What was agreed on.")] = Path("experiment.toml"),
     label: Annotated[
@@ -252,7 +256,7 @@ def peer_report(
 
     Example: bruit peer report a/report.json b/report.json --book book.toml
     """
-    from bruit.peers.site.signed_report import check, disagreements
+    from bruit.peers.site.signed_report import check, disagreements, spans
     from bruit.peers.wire.identity import short_form
     from bruit.peers.wire.revisions.chain import standing_book
 
@@ -262,16 +266,20 @@ def peer_report(
     lines: list[str] = []
     about: list[dict[str, object]] = []
     for one in found:
-        verdict = "everybody took part in everything" if one.complete else "not complete"
         signed = f"signed by {one.signer} ({short_form(one.fingerprint)})"
         lines.append(
             f"{one.path}: NOT VERIFIED: {one.wrong}"
             if one.wrong
-            else f"{one.path}: {signed}; {verdict}"
+            else f"{one.path}: {signed}; {one.verdict()}"
         )
         for name, parts in one.without().items():
             words = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in parts)
             lines.append(f"  without {name} in exchanges {words}")
+        for name, (count, up_to) in one.earlier().items():
+            lines.append(f"  without {name} in {how_many(count, 'exchange')} more, up to {up_to}")
+        if kept := one.left_out():
+            places = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in spans(kept))
+            lines.append(f"  without its own data, by its budget, at {places}")
         lines += [f"  {word}" for word in one.problems()]
         about.append(
             {
@@ -283,6 +291,8 @@ def peer_report(
                 "run": one.content["run"],
                 "complete": one.complete,
                 "without": one.without(),
+                "without_earlier": {name: count for name, (count, _) in one.earlier().items()},
+                "contributions_left_out": kept,
             }
         )
     lines += [f"these reports do not belong together: {word}" for word in wrong]
@@ -303,8 +313,8 @@ def peer_backup(
     out_file: Annotated[Path, typer.Option("--out", help="The file to write.")],
     as_json: Json = False,
 ) -> None:
-    """Copy keys and ledger into one file, as secret as the keys. No peer can go on from the copied
-    ledger.
+    """Copy keys, account and ledger into one file, as secret as the keys. No peer can go on from the
+    copied ledger; from the copied account, once somebody has stated what was paid since.
 
     Example: bruit peer backup site/site.toml --out cleveland.zip
     """
@@ -365,9 +375,8 @@ def network_init(
     lines.append(f"wrote {how_many(len(sites), 'participant')} in {folder}; start each with")
     lines.append(f"  bruit peer run {sites[0]}")
     if relay:
-        lines.append(
-            f"  bruit relay run {folder / 'relay'} --members {folder / 'relay' / 'book.toml'}"
-        )
+        home, port = folder / "relay", relay.rpartition(":")[2]
+        lines.append(f"  bruit relay run {home} --members {home / 'book.toml'} --port {port}")
     Printer(json=as_json).answer(Reply(about, lines))
 
 

@@ -26,7 +26,10 @@ def predict(
         Path, typer.Argument(help="A model.json, a run folder, or the state folder of a peer.")
     ],
     rows: Annotated[
-        Path | None, typer.Argument(metavar="[NEW.csv]", help="New rows, with the same columns.")
+        Path | None,
+        typer.Argument(
+            metavar="[NEW.csv]", help="New rows, with the same columns; .parquet will do, too."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--out", help="CSV file to write instead of printing.")
@@ -47,11 +50,16 @@ def predict(
 
     Example: bruit predict runs/breast-cancer-seed3.run new.csv --out predictions.csv
     """
-    from bruit.runs.model import WITHOUT_ROWS, rows_of
+    from bruit.runs.model import WITHOUT_ROWS
     from bruit.runs.predictions import predictions
     from bruit.runs.result import load_model
+    from bruit.tasks.data.formats.tables import is_table, read_table
 
     if output is not None:
+        if is_table(output) and output.suffix != ".csv":
+            raise ConfigError(
+                f"predictions are written as CSV; call the file .csv, not {output.name}"
+            )
         check_place(output, force)
     found, printer = load_model(model, peer), Printer(json=as_json, quiet=quiet)
     if module is not None:
@@ -65,7 +73,7 @@ def predict(
             f"{rows} out"
             " to see them"
         )
-    answers, about = predictions(found, rows_of(rows))
+    answers, about = predictions(found, read_table(rows))
     if output is not None:
         text = _csv(answers)
         write_whole(output, lambda stream: stream.write(text.encode()))

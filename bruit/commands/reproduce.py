@@ -16,8 +16,10 @@ from typing import Annotated, Any
 import typer
 
 import bruit
+from bruit.commands.elsewhere import elsewhere
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.printing import Beside, Detail, Line, Printer, Reply
-from bruit.commands.terminal import Force, Jobs, Json, Quiet
+from bruit.commands.terminal import Force, Jobs, Json, On, Quiet
 from bruit.errors import ConfigError
 
 
@@ -33,7 +35,14 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller and fewer runs: not the source's sizes.")
     ] = False,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish", help="--all, then the gallery of the documentation, docs/gallery."
+        ),
+    ] = False,
     jobs: Jobs = 1,
+    on: On = None,
     folder: Annotated[
         Path, typer.Option("--out", help="Folder of the results, one folder a figure.")
     ] = Path("reproduced"),
@@ -51,10 +60,21 @@ def reproduce(
     """
     catalog, printer = _papers("catalog"), Printer(json=as_json, quiet=quiet)
     if listed:
-        wanted = catalog.chosen(names, not names) if names else catalog.chosen([], True)
-        printer.answer(Reply([_entry(one) for one in wanted], _listing(wanted)))
+        doing = ("everything", "quick", "publish", "jobs", "on", "folder", "force")
+        refuse_given("--list repeats nothing", *doing)
+        wanted = catalog.chosen(names or [], not names)
+        shown = [] if names else list(catalog.illustrations().values())
+        printer.answer(Reply([_entry(one) for one in wanted], _listing(wanted, shown)))
         return
-    if not names and not everything:
+    if publish and (names or quick):
+        raise ConfigError(
+            "the gallery shows every figure at the source's sizes; leave out "
+            + ("--quick" if quick else "the ids")
+        )
+    everything = everything or publish
+    if names:
+        refuse_given("the figures are named", "everything")
+    elif not everything:
         raise ConfigError(
             "name a figure, for instance `bruit reproduce th-4.1`; --list names them all, --all "
             "repeats them all"
@@ -63,15 +83,17 @@ def reproduce(
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"cannot write into {folder}: it is a file")
     work = _papers("work").work
-    with printer.ticker("figures") as ticker:
+    with elsewhere(on, printer, jobs), printer.ticker("figures") as ticker:
 
         def tell(outcome: Any, done: int, total: int) -> None:
             ticker(done, total)
             printer.note(_sentence(outcome))
 
-        outcomes = work(wanted, folder, quick=quick, jobs=jobs, anew=force, tell=tell)
-    answer = _Repeated(outcomes, quick, folder)
-    printer.answer(answer)
+        outcomes = work(wanted, folder, quick=quick, anew=force, tell=tell)
+    if publish:
+        drawings = list(catalog.illustrations().values())
+        printer.note(f"wrote {_papers('gallery').publish(outcomes, drawings)}")
+    printer.answer(_Repeated(outcomes, quick, folder))
     if not all(outcome.good for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -93,6 +115,7 @@ def _papers(module: str) -> Any:
 def _entry(figure: Any) -> dict[str, Any]:
     return {
         "id": figure.id,
+        "also": list(figure.also),
         "source": figure.document,
         "number": figure.number,
         "page": figure.page,
@@ -106,13 +129,18 @@ def _entry(figure: Any) -> dict[str, Any]:
     }
 
 
-def _listing(figures: list[Any]) -> Iterator[str]:
+def _listing(figures: list[Any], illustrations: list[Any]) -> Iterator[str]:
     for figure in figures:
         missing = figure.missing()
         needs = f"  [needs {', '.join(missing)}]" if missing and not figure.instead else ""
-        yield f"{figure.id:<10} {figure.cpu_s:>6.0f} s  {figure.title} ({figure.number}){needs}"
+        also = f"  [also {', '.join(figure.also)}]" if figure.also else ""
+        words = f"{figure.title} ({figure.number}){also}{needs}"
+        yield f"{figure.id:<10} {figure.cpu_s:>6.0f} s  {words}"
     total = sum(figure.cpu_s for figure in figures)
     yield f"{len(figures)} figures and tables, about {total / 60:.0f} minutes of CPU"
+    if illustrations:
+        yield "without numbers, so nothing to repeat:"
+        yield from (f"{one.id:<10} {one.number}: {one.why}" for one in illustrations)
 
 
 @dataclass(frozen=True)

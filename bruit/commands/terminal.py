@@ -35,10 +35,18 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Change a key of the experiment: algorithm.rate=2; again: more.",
+        help="Change a key of the experiment: algorithm.rate=2. May be repeated.",
     ),
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="How many at a time, each on its own core.")]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="PLACE",
+        help="Where many things are done: processes[:N], or ray[:ADDRESS][,actors=8,cpus=2].",
+    ),
+]
 Delta = Annotated[float, typer.Option(help="The delta of every printed epsilon.")]
 Dropouts = Annotated[int, typer.Option(help="How many may leave on the way.")]
 RunDelta = Annotated[
@@ -49,7 +57,9 @@ RunDelta = Annotated[
 ]
 RowsPerPerson = Annotated[
     list[int],
-    typer.Option(min=1, help="Also tell what it is for a person with so many rows; again: more."),
+    typer.Option(
+        min=1, help="Also tell what it is for a person with so many rows. May be repeated."
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there already.")]
 Published = Annotated[

@@ -95,7 +95,8 @@ def ui(
         Path | None, typer.Option(help="A real peer's site.toml: show what its operator may see.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Require this token (drawn if left out beyond loopback).")
+        str | None,
+        typer.Option(help="Require this token; by default one is drawn beyond loopback."),
     ] = None,
     browser: Annotated[
         bool, typer.Option("--open/--no-browser", help="Open the page in a browser.")

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from bruit.algorithms.algorithm import Algorithm, algorithm_from, catalog
-from bruit.algorithms.answerable import check_task
+from bruit.algorithms.answerable import check_parts, check_task
 from bruit.algorithms.gossip.muffliato import presets
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.graphs.names import edge_file
-from bruit.mechanisms import Mechanism, RecordSums
+from bruit.mechanisms import Mechanism, NoiseBySize, RecordSums
 from bruit.mechanisms.mechanism import of_files
 from bruit.runs.ahead.planned_releases import PlannedReleases, planned_loss
 from bruit.runs.ahead.rehearsed import Rehearsed
@@ -164,7 +164,7 @@ def build(
     with _line(text, where, "privacy"):
         privacy = None
         if file.privacy is not None:
-            section = with_divisor(file.privacy, task)
+            section = with_public_numbers(file.privacy, task)
             privacy = build_privacy(
                 section, algorithm, graph, steps, file.seed, task.width, progress
             )
@@ -327,21 +327,27 @@ def build_algorithm(
 
 FROM_TASK = (
     "divisor",
+    "records",
+    "lipschitz",
 )  # keys of [privacy] that are filled in from the task where they are left out
 
 
-def with_divisor(section: PrivacySection, task: Task) -> PrivacySection:
-    """The section with the public number that sums of records are divided by: the expected batch of
-    a peer, from the numbers of records, which are public where a record is replaced."""
-    if section.kind != RecordSums.kind:
+def with_public_numbers(section: PrivacySection, task: Task) -> PrivacySection:
+    """The section with the numbers that a simulation knows of all peers, where it leaves them out:
+    the numbers of records, which are public where a record is replaced, and what the task
+    declares. Sums of records are divided by the expected batch of a peer."""
+    extra, more = section.model_extra or {}, dict[str, Any]()
+    if section.kind == RecordSums.kind and extra.get("adjacency") != "add-remove":
+        batch = float(extra.get("sample_rate", 1.0)) * float(task.record_counts().mean())
+        more["divisor"] = batch
+    if of_files()[section.kind] is NoiseBySize:
+        known = task.constants()
+        more["records"] = task.sizes.tolist()
+        more |= {"lipschitz": known.lipschitz} if known.source == "declared" else {}
+    if set(more) <= set(extra):
         return section
-    extra = section.model_extra or {}
-    counts = task.record_counts()
-    if "divisor" in extra or extra.get("adjacency") == "add-remove":
-        return section
-    batch = float(extra.get("sample_rate", 1.0)) * float(counts.mean())
     return PrivacySection.model_validate(
-        {**section.model_dump(exclude_none=True), "divisor": batch}
+        {**more, **section.model_dump(exclude_none=True, exclude_unset=True)}
     )
 
 
@@ -372,6 +378,11 @@ def build_privacy(
             f"exactly"
             " discrete already; leave privacy.arithmetic out"
         )
+    if "clip" in section.model_fields_set and "clip" not in kind.keys:
+        raise ConfigError(
+            f"{section.kind} clips nothing to privacy.clip = {section.clip:g}: what a release may"
+            " reach follows from its other keys; leave privacy.clip out"
+        )
     sizes = dict.fromkeys(size for other in known.values() for size in other.sizes)
     given = [
         key
@@ -386,7 +397,9 @@ def build_privacy(
         )
     told = {key: value for key in kind.keys if (value := getattr(section, key, None)) is not None}
     if given != ["epsilon"]:
-        return kind.from_keys({**told, given[0]: getattr(section, given[0])}, dim)
+        made = kind.from_keys({**told, given[0]: getattr(section, given[0])}, dim)
+        check_parts(algorithm, made)
+        return made
     ahead = Rehearsed(
         dim,
         partial(rehearse, algorithm, graph, steps=steps, seed=seed, progress=progress),

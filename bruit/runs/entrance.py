@@ -36,15 +36,12 @@ def at_line(text: str, where: str, *path: str) -> Iterator[None]:
 
 
 def refuse_for_real_peers(algorithm: Algorithm[Any], mechanism: Mechanism | None = None) -> None:
-    """Refuse what is true in simulations only: draws that neighbors must share in secret, meetings
-    that somebody has to count, and ideal arithmetic."""
+    """Refuse what is true in simulations only: draws that neighbors must share in secret, and ideal
+    arithmetic."""
     if algorithm.simulated_only:
         raise ConfigError(
             f"{algorithm.name()} runs in simulations only: {algorithm.simulated_only}"
         )
-    refused = algorithm.schedule.simulated_only()
-    if refused:
-        raise ConfigError(refused)
     if mechanism is not None and mechanism.arithmetic == "ideal":
         raise ConfigError(
             "ideal arithmetic is true of real numbers only, and real peers send rounded ones, "

@@ -19,8 +19,19 @@ def expected(run: Run) -> Expectation | str | None:
         sigma=0.0 if run.privacy is None else run.privacy.sigma,
         constants=run.constants,
         measured=run.references.get("contraction"),
+        disturbed=_disturbed(run),
     )
     try:
         return run.algorithm.expected(known)
     except ConfigError as error:
         return f"no utility bound: {error}"
+
+
+def _disturbed(run: Run) -> str:
+    """Why it was not one whole run as agreed; empty if it was."""
+    trace = run.trace
+    if run.interrupted:
+        return run.stopped_words()
+    if trace.missed or len(trace.faults.round):
+        return "some exchanges failed"
+    return "" if run.before is None else "it goes on from an earlier phase"

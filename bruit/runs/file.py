@@ -32,6 +32,7 @@ from bruit.mechanisms import GaussianPerPeer, RecordSums
 from bruit.mechanisms.mechanism import of_files
 from bruit.privacy.profile import USUAL_DELTA
 from bruit.sections import Section, check_own_keys, one_of
+from bruit.tasks.data.formats.tables import is_table
 from bruit.tasks.kinds.kind import kinds
 from bruit.tasks.kinds.section import TaskSection
 
@@ -138,6 +139,17 @@ class EngineSection(Section):
     churn: float = Field(0.0, ge=0, lt=1)
     timeout: float = Field(1.0, gt=0)
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keys_of_its_engine(cls, content: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
+        """Refuse faults that the engine does not have: they would be left out in silence."""
+        section = check(content)
+        for key in ("latency", "loss", "churn", "timeout"):
+            value = getattr(section, key)
+            if section.name == "bulk" and value != cls.model_fields[key].default:
+                raise _wrong(section, key, value, 'it is of engine.name = "events", found bulk')
+        return section
+
 
 class ExperimentFile(Section):
     """A whole experiment."""
@@ -191,11 +203,16 @@ def read_text(path: str | Path) -> tuple[Path, str]:
         else:
             near = get_close_matches(str(path), shipped, 1)
             hint = (
-                f"; did you mean the bundled {near[0]!r}?"
+                f" (did you mean the bundled {near[0]!r}?)"
                 if near
-                else f" (bundled: {', '.join(shipped)})"
+                else f" (bundled: {', '.join(shipped)});"
             )
-            raise ConfigError(f"there is no experiment file {path}{hint}; `bruit init` writes one")
+            raise ConfigError(f"there is no experiment file {path}{hint} `bruit init` writes one")
+    if is_table(file) or file.suffix == ".npz":
+        how = f"`bruit init own.toml --data {path} --label COLUMN` writes one"
+        if file.suffix == ".npz":
+            how = f'`bruit init` writes one, in which you say data = "{file.name}"'
+        raise ConfigError(f"{path} holds records, and an experiment is asked for: {how}")
     try:
         return file, file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

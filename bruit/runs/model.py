@@ -29,7 +29,7 @@ from bruit.how_many import how_many
 from bruit.mechanisms import Mechanism
 from bruit.privacy.guarantee import level_facts, level_words
 from bruit.runs.outside.raw_units import raw_units
-from bruit.tasks.data.columns import Columns, nearest, read_csv, spelled
+from bruit.tasks.data.columns import NO_KEYS, Columns, nearest, spelled
 from bruit.tasks.data.columns import numbers as numbers_of
 from bruit.tasks.data.recipe import PreparedRows, Recipe, recipe_from
 from bruit.tasks.networks.learned_network import LearnedNetwork, network_from
@@ -444,7 +444,7 @@ def statement(
 
 
 def _label_numbers(table: Columns, label: str) -> Array:
-    found = numbers_of(table, label)
+    found = numbers_of(table, label, mends=NO_KEYS)
     if found is None:
         raise ConfigError(
             f"{table.file}, column {label!r} holds text, but the model predicts a number"
@@ -459,11 +459,11 @@ def _label_places(
     spellings: Mapping[str, tuple[str, ...]],
 ) -> Ints:
     """The place of each row's label among the classes, by their names or agreed spellings."""
-    cut, place = _threshold(classes), {name: k for k, name in enumerate(classes)}
+    cut, place = _threshold(classes), {spelled(name): k for k, name in enumerate(classes)}
     if cut is not None:
         return np.asarray(_label_numbers(table, label) > cut, np.int64)
     cells = table.of(label)
-    place |= {text: place[name] for name, texts in spellings.items() for text in texts}
+    place |= {text: place[spelled(name)] for name, texts in spellings.items() for text in texts}
     strange = next((row for row, cell in enumerate(cells) if spelled(cell) not in place), None)
     if strange is not None:
         raise ConfigError(
@@ -480,12 +480,3 @@ def _threshold(classes: tuple[str, ...]) -> float | None:
     if len(classes) == 2 and classes[0].startswith("<=") and classes[1] == f">{classes[0][2:]}":
         return float(classes[0][2:])
     return None
-
-
-def rows_of(path: Path) -> Columns:
-    """The rows of a CSV file."""
-    if not path.is_file():
-        raise ConfigError(
-            f"there is no file {path}; give a CSV file with the columns the model was learned with"
-        )
-    return read_csv(path)

@@ -29,6 +29,7 @@ from bruit.graphs import Graph, GraphSequence
 from bruit.graphs.stored import graph_of
 from bruit.mechanisms import Mechanism, RecordSums, mechanism_from
 from bruit.notebook_table import html_table
+from bruit.on import Workplace, chosen, place_for
 from bruit.privacy.account import Accountant, Observers, Peers
 from bruit.privacy.guarantee import Epsilon, Guarantee, Hypothesis, Status
 from bruit.privacy.ledger import Ledger
@@ -65,7 +66,8 @@ class Run:
     A protocol that followed another in the same ledger keeps it as `before`, with what it `carried`
     on from it: the "state" of the same algorithm, the "model" each peer had, or "nothing". `noise`
     names the draws of all of them; `unwatched` says why nobody can tell that data left through the
-    door only, if so; `local`: the estimates hold raw data that was to stay at home; `twin`: the
+    door only, if so; `opened`: why every release counts as told to everybody, whatever messages there
+    were; `local`: the estimates hold raw data that was to stay at home; `twin`: the
     states of the same peers with other raw data (`algorithms.doorway`); `declared` is what the
     noise takes from the task: bounds that were checked when the run was built, and constants that
     are assumed; `interrupted`: how much was done, of how much, when somebody stopped it; `learned`
@@ -97,6 +99,7 @@ class Run:
     noise: Sources = field(default=frozenset(), repr=False)
     rehearsal: bool = False
     unwatched: str = "no run was watched"
+    opened: str = ""
     local: bool = False
     twin: Any = field(default=None, repr=False)
     declared: tuple[Hypothesis, ...] = ()
@@ -196,6 +199,7 @@ class Run:
             arithmetic="grid" if self.privacy is None else self.privacy.arithmetic,
             noise=self.noise,
             unwatched=self.unwatched,
+            opened=self.opened,
             declared=self.declared,
             interrupted=self.stopped_words(),
             adjacency="replace" if self.privacy is None else self.privacy.adjacency,
@@ -220,6 +224,7 @@ class Run:
             self.constants,
             self.noise,
             self.unwatched,
+            self.opened,
             self.declared,
             earlier,
             self.carried,
@@ -254,19 +259,26 @@ class Run:
         return self.guarantee(of, seen_by, delta, status).epsilon(delta)
 
     def losses(
-        self, status: Status = "proven", progress: Callable[[int, int], None] | None = None
+        self,
+        status: Status = "proven",
+        progress: Callable[[int, int], None] | None = None,
+        on: Workplace | str | None = None,
     ) -> Array:
-        """m[u, v]: loss of u in the view of v, in local-DP units; the diagonal is nan."""
-        return self.accountant().losses(status, progress)
+        """m[u, v]: loss of u in the view of v, in local-DP units; the diagonal is nan. Observers
+        are shared out `on` another place, if one is given."""
+        with chosen(place_for(1, on)):
+            return self.accountant().losses(status, progress)
 
     def summary(
         self,
         delta: float = 1e-6,
         status: Status = "proven",
         progress: Callable[[int, int], None] | None = None,
+        on: Workplace | str | None = None,
     ) -> Summary:
-        """Worst, typical and mean pair, and local DP alone."""
-        return self.accountant().summary(delta, status, progress)
+        """Worst, typical and mean pair, and local DP alone; `on` as for `losses`."""
+        with chosen(place_for(1, on)):
+            return self.accountant().summary(delta, status, progress)
 
     def public_digest(self) -> str:
         """A name for all of this run but its records: part of the address of its noise."""
@@ -542,6 +554,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> Run:
         rehearsal=bool(manifest.get("rehearsal", False)),
         local=bool(manifest.get("local", False)),
         unwatched=str(manifest.get("unwatched", "its folder does not say whether anybody watched")),
+        opened=str(manifest.get("opened", "")),
         declared=tuple(Hypothesis(**one) for one in manifest.get("declared", ())),
         interrupted=None if manifest.get("interrupted") is None else _pair(manifest["interrupted"]),
         learned=_learned(folder),

@@ -19,10 +19,12 @@ from bruit.errors import AlgorithmError, ConfigError
 from bruit.graphs import Graph, GraphSequence
 from bruit.graphs import graph as named_graph
 from bruit.mechanisms import Mechanism
+from bruit.on.place import Workplace
 from bruit.privacy.noise_source import NoiseSource
 from bruit.randomness import Dice, Replay
 from bruit.runs.beginning import Beginning, Carry, beginning
 from bruit.runs.crashes.crash import kept_for_later
+from bruit.runs.engines.blocks import in_blocks
 from bruit.runs.engines.bulk import Bulk
 from bruit.runs.engines.engine import Engine, Job, Outcome, Progress
 from bruit.runs.model import ModelFacts
@@ -50,6 +52,7 @@ def run(
     carry: Carry | None = None,
     start: PublicModel | None = None,
     rehearsal: bool = False,
+    on: Workplace | str | None = None,
 ) -> Run:
     """Run an algorithm among the peers of a graph, each holding its part of the task.
 
@@ -67,12 +70,16 @@ def run(
     else the run depends on, so that only the identical run repeats it. `rehearsal` leaves the
     records out: then it is the noise of real peers under `bruit peer run --rehearse SEED`, who do
     not know each other's records; other records share it.
+
+    `on` divides the peers among processes or the actors of a cluster (`Blocks`), with the same bits
+    as `Bulk(fused=False)`: a run by rounds of averaging, Chebyshev gossip or gossip SGD.
     """
     graph = named_graph(graph)
     watched = frozenset(int(v) for v in watch)
     _check_sizes(graph, task, steps, watched)
     check_run(algorithm, task, privacy)
     engine = Bulk() if engine is None else engine
+    engine = engine if on is None else in_blocks(engine, on)
     dice = Replay(seed)
     begun = beginning(algorithm, graph, task, privacy, after, carry, start)
     source = noise_source(
@@ -266,12 +273,6 @@ def several_tokens(
         )
     if tokens < 1:
         raise ConfigError(f"at least one token walks, found tokens = {tokens}")
-    engine = options.get("engine")
-    if engine is not None and engine.describe()["name"] == "network":
-        raise ConfigError(
-            "real peers carry one token in a run; start one run per token (their losses add),"
-            " or simulate several with Bulk() or Events()"
-        )
     runs: list[Run] = []
     for token in range(tokens):
         drawn = isinstance(schedule.first, str)  # every token draws its own
@@ -315,7 +316,7 @@ def rehearse(
         algorithm,
         graph,
         blank,
-        privacy=privacy,
+        privacy=None if privacy is None else privacy.on_blank(graph.n, dim),
         steps=steps,
         seed=seed,
         evaluate_every=0,

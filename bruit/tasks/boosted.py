@@ -20,6 +20,7 @@ import numpy as np
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.formats.frames import Frame
 from bruit.tasks.data.own_rows import (
     Agreement,
     own_recipe,
@@ -102,7 +103,7 @@ class Boosted(Task):
 
     @staticmethod
     def load(
-        data: str,
+        data: str | Path | Frame,
         peers: int | None = None,
         split: str = "iid",
         seed: int = 0,

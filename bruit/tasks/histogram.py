@@ -16,7 +16,8 @@ import numpy as np
 from bruit.arrays import Ints
 from bruit.errors import ConfigError
 from bruit.tasks.data.choice import EVERYTHING, Choice
-from bruit.tasks.data.own_rows import Agreement, existing, places
+from bruit.tasks.data.formats.tables import read_table
+from bruit.tasks.data.own_rows import Agreement, places
 from bruit.tasks.data.public import NOTHING, Agreed, Fact
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.sources import load
@@ -88,7 +89,7 @@ class HistogramKind(MeanKind):
     more often."""
 
     name = "histogram"
-    keys = FILE | {"dim", "classes"}
+    keys = FILE | {"classes"}
     counted = True
 
     def build(self, section: TaskSection, peers: int, seed: int) -> Mean:
@@ -106,7 +107,7 @@ class HistogramKind(MeanKind):
         self, path: Path, agreement: Agreement, tell: Callable[[str], None]
     ) -> dict[str, Any]:
         """The one value of a participant, as a row with a single 1."""
-        table, label = existing(path), agreement.label
+        table, label = read_table(path), agreement.label
         if label is None:
             raise ConfigError("histogram needs the column that is counted: name it with --label")
         if len(table.lines) != 1:

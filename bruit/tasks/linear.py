@@ -23,6 +23,7 @@ from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.tasks.data.agreed_columns import AgreedColumns, agreed_columns
 from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.formats.frames import Frame
 from bruit.tasks.data.preparation import Preparation, prepare
 from bruit.tasks.data.public import NOTHING, Agreed, Fact, listed
 from bruit.tasks.data.recipe import Recipe
@@ -87,7 +88,7 @@ class LinearTask(Task):
     @classmethod
     def load(
         cls,
-        data: str,
+        data: str | Path | Frame,
         peers: int | None = None,
         split: str = "iid",
         seed: int = 0,
@@ -106,10 +107,11 @@ class LinearTask(Task):
         columns_file: str | Path | AgreedColumns | None = None,
         local: Sequence[str] = (),
     ) -> Self:
-        """A named set or a user's CSV or NPZ file, dealt to peers.
+        """A named set, a file of one's own (CSV, Parquet, NPZ) or a data frame, dealt to peers.
 
-        data: a name (`bruit.tasks.data.sources.catalog()`) or a path; label and owner name its
-        columns. choice: which columns are used (`columns`, `drop`), and what becomes of holes
+        data: a name (`bruit.tasks.data.sources.catalog()`), a path, or a data frame (pandas,
+        polars, pyarrow); label and owner name its columns.
+        choice: which columns are used (`columns`, `drop`), and what becomes of holes
         (`fill`, `holes`). split: iid, owner, owner:COUNT, dirichlet:CONCENTRATION, sized:LOW:HIGH,
         sizes:A:B:..., replicate:SIZE. test: the share of records held out first. It belongs to no peer and is
         declared public. With split="owner" it is the share of owners, whose rows are then all

@@ -100,7 +100,9 @@ class Logistic(LinearTask):
         if table.threshold is None:
             raise ConfigError(
                 f"{table.name} has {len(values)} different labels, logistic regression needs 2; "
-                "use Softmax for classes or Ridge for numbers"
+                "use Softmax for classes or Ridge for numbers; they are "
+                + ", ".join(table.label_text(value) for value in values[:5])
+                + (", .." if len(values) > 5 else "")
             )
         names = (f"<={table.threshold:g}", f">{table.threshold:g}")
         return (

@@ -9,7 +9,7 @@ door.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -138,6 +138,9 @@ class Mean(Task):
     def pair_gradient(self, models: Array, x: Array, y: Array, uniform: float) -> Array:
         """Of half the squared distance to the middle of the two."""
         return models - self.pair_value(x, y, uniform)
+
+    def divided(self, ids: Ints) -> Mean:
+        return replace(self, values=self.value(ids))
 
     def evaluate(self, models: Array) -> dict[str, float]:
         """Squared distance to the true mean: mean over peers, and the worst peer."""

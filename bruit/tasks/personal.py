@@ -21,6 +21,7 @@ from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
 from bruit.tasks.data.agreed_columns import AgreedColumns, agreed_columns
 from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.formats.frames import Frame
 from bruit.tasks.data.own_rows import Agreement
 from bruit.tasks.data.preparation import Preparation, prepare
 from bruit.tasks.data.public import NOTHING, Agreed
@@ -73,7 +74,7 @@ class Personal(Task):
     @staticmethod
     def load(
         kind: type[LinearTask],
-        data: str,
+        data: str | Path | Frame,
         peers: int | None = None,
         split: str = "iid",
         seed: int = 0,

@@ -31,6 +31,7 @@ QUESTIONS = frozenset(  # what algorithms ask tasks for, in words
         "proximal steps",
         "a function of two points",
         "a loss of two points",
+        "models fitted alone and gradients",
         "models fitted alone, gradients and losses",
     }
 )
@@ -41,6 +42,7 @@ MODELS = frozenset(
         "gradients",
         "gradients from zero on",
         "proximal steps",
+        "models fitted alone and gradients",
         "models fitted alone, gradients and losses",
     }
 )
@@ -199,7 +201,7 @@ class Task(Counted, ABC):
 
     @abstractmethod
     def prox(self, ids: Ints, x: Array, rho: float) -> Array:
-        """Row i: argmin over z of f_ids[i](z) + ||z - x[i]||^2 / (2 rho) (walk:ADMM-10)."""  # (k, dim)
+        """Row i: argmin over z of `f_ids[i](z) + ||z - x[i]||^2 / (2 rho)` (walk:ADMM-10)."""  # (k, dim)
 
     def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
         """Row i: h(x[i], y[i]) of two points that peers have shown; public, no record is read (perso:PAIR-1).
@@ -233,6 +235,10 @@ class Task(Counted, ABC):
         """Row i: models[i] with its local parts fitted on the records of ids[i], for that peer only:
         nothing that is ever sent may depend on it (silo:SILO-6)."""  # (k, dim)
         return models
+
+    def divided(self, ids: Ints) -> "Task | None":
+        """What these peers hold, as a task of so many peers, row by row; None: it is not divided."""
+        return None
 
     @property
     def kind(self) -> str:

@@ -13,6 +13,7 @@ from bruit.commands.attacks.lattice import attack_lattice
 from bruit.commands.attacks.linkage import attack_linkage
 from bruit.commands.attacks.membership import attack_membership
 from bruit.commands.attacks.watching import SeenBy, named, peers_of
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Force, GraphName, Json, Steps
 from bruit.errors import ConfigError
@@ -41,7 +42,7 @@ def attack_reconstruct(
     graph: GraphName = None,
     steps: Steps = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="averaging (if left out) or chebyshev, accelerated.")
+        str | None, typer.Option(help="averaging (the default) or chebyshev, accelerated.")
     ] = None,
     sums: Annotated[
         bool,
@@ -104,7 +105,9 @@ def attack_invert(
     from bruit.adversary.attacks.invert_run import inverted
     from bruit.runs.result import load
 
-    if picture is not None:
+    if picture is None:
+        refuse_given("it is about the file of --picture", "image", "force")
+    else:
         check_place(picture, force)
     answer = inverted(load(folder), peers_of(seen_by), method, picture, image)
     Printer(json=as_json).answer(Reply(answer, _pictured(answer)))

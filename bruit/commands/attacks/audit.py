@@ -9,18 +9,22 @@ from typing import Annotated
 import typer
 
 from bruit.commands.asking import named_observers, named_peer
+from bruit.commands.elsewhere import elsewhere
 from bruit.commands.printing import Printer, Reply
-from bruit.commands.terminal import Delta, Json, Published, Quiet, Seed
+from bruit.commands.terminal import Delta, Json, On, Published, Quiet, Seed
 from bruit.errors import ConfigError
 from bruit.privacy.guarantee import Status
 
 
 def audit(
     experiment: Annotated[
-        Path, typer.Argument(metavar="EXPERIMENT", help="An experiment file, or a bundled name.")
+        Path,
+        typer.Argument(
+            metavar="EXPERIMENT", help="A TOML file, or the name of a bundled experiment."
+        ),
     ],
     of: Annotated[
-        str | None, typer.Option(help="Whose data differs (the hardest pair if not named).")
+        str | None, typer.Option(help="Whose data differs; by default the hardest pair.")
     ] = None,
     seen_by: Annotated[
         str | None, typer.Option(help="An observer (7), several (3,7), or everybody else.")
@@ -33,6 +37,7 @@ def audit(
         float, typer.Option(help="A true claim is refuted with the remaining probability.")
     ] = (1 - 1e-6),
     published: Published = False,
+    on: On = None,
     seed: Seed = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -54,7 +59,7 @@ def audit(
     observers = named_observers(seen_by)
     watching = None if isinstance(observers, str) else observers
     printer = Printer(json=as_json, quiet=quiet)
-    with printer.ticker("paired runs") as ticker:
+    with elsewhere(on, printer), printer.ticker("paired runs") as ticker:
         found = audit_experiment(
             path=experiment,
             of=named_peer(of),

@@ -11,9 +11,9 @@ import typer
 
 from bruit.commands.asking import named_peer
 from bruit.commands.attacks.watching import SeenBy, named, peers_of
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Delta, GraphName, Json, Quiet, Sigma, Steps
-from bruit.errors import ConfigError
 from bruit.how_many import how_many
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def attack_lattice(
         Path | None,
         typer.Argument(
             metavar="RUN",
-            help="A run folder, an experiment file or a bundled name; or name a --graph.",
+            help="A run folder, a TOML file, or the name of a bundled experiment; or name a --graph.",
         ),
     ] = None,
     graph: GraphName = None,
@@ -42,7 +42,7 @@ def attack_lattice(
         str, typer.Option(help="averaging or chebyshev, accelerated.")
     ] = "averaging",
     of: Annotated[
-        str | None, typer.Option(help="Guess at this peer only (all hidden ones if not named).")
+        str | None, typer.Option(help="Guess at this peer only; by default at all hidden ones.")
     ] = None,
     trials: Annotated[
         int, typer.Option(min=1, help="Runs that are attacked, each with fresh noise.")
@@ -88,15 +88,14 @@ def attack_lattice(
 
     observers, printer = peers_of(seen_by), Printer(json=as_json, quiet=quiet)
     if place is not None:
-        if graph is not None or steps is not None or sigma is not None:
-            raise ConfigError(
-                "a run folder or an experiment says its graph, steps and noise itself; leave out "
-                "--graph,"
-                " --steps and --sigma, or the folder"
-            )
+        refuse_given(
+            "a run folder or an experiment says its graph, steps, noise, clip and algorithm itself",
+            *("graph", "steps", "sigma", "clip", "algorithm"),
+        )
         protocol = protocol_of(place)
     else:
         protocol = named_protocol(graph, steps, sigma, clip, algorithm)
+    _refuse_idle(numbers)
     protocol = replace(
         protocol, numbers=cast("Numbers", numbers), bits=bits, dither_bits=dither_bits
     )
@@ -114,6 +113,14 @@ def attack_lattice(
     printer.answer(Reply(found.to_dict(), _digits(found)))
     if found.refuted:
         raise typer.Exit(1)
+
+
+def _refuse_idle(numbers: str) -> None:
+    """Options about numbers of another kind than those that are attacked."""
+    if numbers == "sent":
+        refuse_given("numbers are on the grid on which bruit sends them", "bits")
+    if numbers != "dithered":
+        refuse_given("it is about --numbers dithered", "dither_bits")
 
 
 def _digits(found: LatticeAudit) -> Iterator[str]:

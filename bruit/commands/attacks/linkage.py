@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.terminal import Json, Quiet
 from bruit.errors import ConfigError
@@ -72,6 +73,10 @@ def attack_linkage(
             "name either files of reports, first and second time, or --users to simulate"
         )
     if files:
+        refuse_given(
+            "files of reports say themselves what was reported and how",
+            *("attributes", "values", "epsilon", "protocol"),
+        )
         first, second = read_twice(files)
     else:
         first, second = simulated(

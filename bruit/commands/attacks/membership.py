@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bruit.commands.attacks.watching import SeenBy, named, peers_of
+from bruit.commands.elsewhere import elsewhere
 from bruit.commands.printing import Printer, Reply
-from bruit.commands.terminal import Delta, Json, Quiet
+from bruit.commands.terminal import Delta, Json, On, Quiet
 from bruit.how_many import how_many
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 def attack_membership(
     place: Annotated[
         str,
-        typer.Argument(metavar="RUN", help="A run folder, an experiment file, or a bundled name."),
+        typer.Argument(
+            metavar="RUN", help="A run folder, a TOML file, or the name of a bundled experiment."
+        ),
     ],
     seen_by: SeenBy,
     shadows: Annotated[
@@ -34,6 +37,7 @@ def attack_membership(
     confidence: Annotated[
         float, typer.Option(help="How sure intervals and the shown epsilon are.")
     ] = 0.95,
+    on: On = None,
     seed: Annotated[int, typer.Option(help="Seed of the records, the noise and the guesses.")] = 0,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -55,7 +59,7 @@ def attack_membership(
         seed=seed,
     )
     done, task = protocol_of(place)
-    with printer.ticker("learning shadows") as ticker:
+    with elsewhere(on, printer), printer.ticker("learning shadows") as ticker:
         found = audit_membership(done, task, observers, game, ticker)
     printer.answer(Reply(found.to_dict(), _guessed(found)))
 

@@ -27,14 +27,14 @@ def network_revise(
     ],
     add: Annotated[
         list[Path] | None,
-        typer.Option(help="A public.toml of who joins, moves, or has a new key; several are."),
+        typer.Option(help="A public.toml of who joins, moves, or has a new key. May be repeated."),
     ] = None,
     remove: Annotated[
-        list[str] | None, typer.Option(help="The name of a member who leaves; several are.")
+        list[str] | None, typer.Option(help="The name of a member who leaves. May be repeated.")
     ] = None,
     revoke: Annotated[
         list[str] | None,
-        typer.Option(help="The fingerprint of a certificate to refuse for good; several are."),
+        typer.Option(help="The fingerprint of a certificate to refuse for good. May be repeated."),
     ] = None,
     quorum: Annotated[
         int | None, typer.Option(help="How many members must sign the version after this one.")

@@ -52,7 +52,7 @@ def relay_run(
     books: Annotated[
         list[Path],
         typer.Option(
-            "--members", help="An address book whose members may call each other; several."
+            "--members", help="An address book whose members may call each other. May be repeated."
         ),
     ],
     host: Annotated[

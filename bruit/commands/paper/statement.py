@@ -31,6 +31,9 @@ def statement(
     curator: Annotated[str, typer.Option(help="Who publishes it.")] = "",
     use: Annotated[str, typer.Option(help="What it is for.")] = "",
     region: Annotated[str, typer.Option(help="Whose data, under whose law.")] = "",
+    author: Annotated[str, typer.Option(help="Who wrote the entry, if not the curator.")] = "",
+    tuning: Annotated[str, typer.Option(help="How constants were chosen, on which data.")] = "",
+    justification: Annotated[str, typer.Option(help="Why this epsilon is acceptable.")] = "",
     delta: RunDelta = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -45,13 +48,21 @@ def statement(
     from bruit.files import check_place, write_whole
     from bruit.show.statement.pages import Residual, dpia_page, nist_page
     from bruit.show.statement.paper_facts import paper_facts
-    from bruit.show.statement.registry import registry_entry, to_yaml
+    from bruit.show.statement.registry import open_fields, registry_entry, to_yaml
 
     if output.exists() and not output.is_dir():
         raise ConfigError(f"{output} is a file; name a folder for the statement")
     facts = paper_facts(run, delta)
     residual = Residual(audit=None if audit is None else _audit(audit))
-    given = {"name": name, "curator": curator, "use": use, "region": region}
+    given = {
+        "name": name,
+        "curator": curator,
+        "use": use,
+        "region": region,
+        "author": author,
+        "tuning": tuning,
+        "justification": justification,
+    }
     note = "A simulation: nothing here protects anybody." if facts.simulated else ""
     entry = registry_entry(facts, given, f"{note} Measured: {residual.words()}".strip())
     texts = {
@@ -66,6 +77,9 @@ def statement(
         content = text.encode()
         write_whole(output / file, lambda stream, content=content: stream.write(content))  # type: ignore[misc]
     about, lines = _told(facts, [output / file for file in texts], rows_per_person)
+    about["open"] = left = open_fields(entry)
+    if left:
+        lines.append(f"to be filled in by people in registry.yaml: {', '.join(left)}")
     Printer(json=as_json, quiet=quiet).answer(Reply(about, lines))
 
 
@@ -73,7 +87,7 @@ def _told(
     facts: PaperFacts, files: list[Path], rows: list[int]
 ) -> tuple[dict[str, object], list[str]]:
     """What was written, for programs and for people."""
-    from bruit.show.statement.pages import nist
+    from bruit.show.statement.pages import EXACTLY, nist
 
     mu, exact = facts.mu()
     marks = [mark for _, mark, _ in nist(facts)]
@@ -98,7 +112,7 @@ def _told(
     lines += [
         f"epsilon = {facts.epsilon:.6g} at delta = {facts.delta:g} ({facts.unit}), against"
         f" {facts.against}",
-        f"mu = {mu:.6g} of Gaussian DP ({'exactly' if exact else 'the same epsilon at this delta'})",
+        f"mu = {mu:.6g} of Gaussian DP ({EXACTLY if exact else 'the same epsilon at this delta'})",
         *(
             f"a person with {k} rows: epsilon = {facts.of_person(k):.6g}"
             for k in rows

@@ -60,13 +60,14 @@ class DesignAnswer:
             "summed loss",
             "at most",
             "worst stranger",
+            "liars",
         ):
             table.add_column(column, no_wrap=column in ("graph", "exposed"))
         for one in self.found:
             learned = (f"{one.exposed} of {one.peers - 1}", f"{one.bound:.4g}", f"{one.worst:.3g}")
             total = ("" if one.exact else "<= ") + f"{one.total:.4g}"
             shape = (str(one.peers), str(one.degree), f"{one.gap:.3g}", str(one.eigenvalues))
-            table.add_row(one.name, *shape, learned[0], total, *learned[1:])
+            table.add_row(one.name, *shape, learned[0], total, *learned[1:], str(one.liars))
         yield Detail(table)
         best = self.found[0]
         yield (
@@ -76,6 +77,10 @@ class DesignAnswer:
         yield (
             "few different eigenvalues protect: one observer's losses sum to at most degree x"
             " (eigenvalues - 1), however long (gossip:MUF-X5); neighbors are always exposed"
+        )
+        yield (
+            "liars: how many robust averaging and descent tolerate, whoever they are (gossip:LIE-2);"
+            " those rules give up all losses of this table but local DP"
         )
         yield (
             "unequal weights have more eigenvalues, so the same links expose more; noise in the"

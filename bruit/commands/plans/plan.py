@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.plans.design import answer_design
 from bruit.commands.plans.plan_options import PlanOptions
 from bruit.commands.plans.silos import answer_silos
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 def plan(
     graph: GraphName = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="A protocol or algorithm; left out: the best one.")
+        str | None, typer.Option(help="A protocol or algorithm; by default the best one.")
     ] = None,
     peers: Annotated[
         int | None, typer.Option(help="How many peers, when no graph says it.")
@@ -67,7 +68,7 @@ def plan(
         str | None, typer.Option(help="Silos: records of each, 200,170,30,85, or one number.")
     ] = None,
     level: Annotated[
-        str | None, typer.Option(help="user, or record with --silos; left out: as fits.")
+        str | None, typer.Option(help="user, or record with --silos; by default as fits.")
     ] = None,
     adjacency: Annotated[
         str | None, typer.Option(help="Silos: replace (a record is another) or add-remove.")
@@ -125,6 +126,10 @@ def plan(
         design=design,
     )
     asked.refuse_misplaced()
+    if design:
+        refuse_given("--design compares graphs for any budget", "epsilon", "delta")
+    elif trust is not None:
+        refuse_given("--trust writes into a new folder", "force")
     if design:
         _check_design(save, force)
         answer_design(printer, peers, graph, steps)
@@ -201,7 +206,7 @@ def _chosen(about: dict[str, Any]) -> Iterator[str]:
     much = "no Gaussian noise"
     if about["noise_multiplier"] is not None:
         much = f"noise multiplier {_up(about['noise_multiplier'])} (sigma {_up(about['sigma'])})"
-    yield f"{about['protocol']} on {about['graph']}: {much}, {about['status']}"
+    yield f"{about['protocol']} on {_short(about['graph'])}: {much}, {about['status']}"
     yield f"  {about['claim']}"
     yield f"  by {about['theorem']} ({about['spec']}); trusting: {about['trust']}"
     yield f"  predicted {name}: {most}{error:.4g}  ({about['predicted']['statement']})"
@@ -219,6 +224,14 @@ def _chosen(about: dict[str, Any]) -> Iterator[str]:
         )
     for note in about["notes"]:
         yield f"  note: {note}"
+
+
+LONG_NAME = 48
+
+
+def _short(graph: str) -> str:
+    """A name that fits into a line: one that holds all links or meetings is cut off."""
+    return graph if len(graph) <= LONG_NAME else f"{graph[:LONG_NAME]}..."
 
 
 def _alternatives(about: dict[str, Any]) -> Table:
@@ -239,7 +252,7 @@ def _alternatives(about: dict[str, Any]) -> Table:
         noise = "-" if row["noise_multiplier"] is None else _up(row["noise_multiplier"])
         table.add_row(
             row["protocol"],
-            row["graph"],
+            _short(row["graph"]),
             noise,
             f"{_predicted(row)[1]:.4g}",
             f"{row['messages_per_peer']:g}",

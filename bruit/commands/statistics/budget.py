@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.printing import Detail, Line, Printer
 from bruit.commands.terminal import Delta, Json, Quiet, RowsPerPerson
 from bruit.errors import ConfigError
@@ -17,6 +18,7 @@ from bruit.how_many import how_many
 if TYPE_CHECKING:
     from bruit.accounts.account import Account
     from bruit.accounts.prices import Balance, Charged, Unit
+    from bruit.privacy.events import Event
 
 
 def budget(
@@ -29,9 +31,15 @@ def budget(
     no_limit: Annotated[
         bool, typer.Option("--no-limit", help="Take the limit of that level away.")
     ] = False,
+    since_backup: Annotated[
+        float | None,
+        typer.Option(
+            help="The account came out of a backup: what was paid after it was made, 0 if nothing."
+        ),
+    ] = None,
     delta: Delta = 1e-6,
     level: Annotated[
-        str, typer.Option(help="What the limit is for: record (one row), user (all of a holder's).")
+        str, typer.Option(help="What that is for: record (one row), user (all of a holder's).")
     ] = "record",
     adjacency: Annotated[
         str, typer.Option(help="How records differ in it: replace, add-remove.")
@@ -54,11 +62,30 @@ def budget(
     account = account_of(file)
     if limit is not None and no_limit:
         raise ConfigError("give --limit or --no-limit, not both")
+    if limit is None and not no_limit and since_backup is None:
+        refuse_given(
+            "what was paid is told for every level and adjacency; these two are about --limit,"
+            " --no-limit and --since-backup",
+            *("level", "adjacency"),
+        )
+    if since_backup is not None:
+        _state_since(account, since_backup, delta, Unit.of(level, adjacency))
     if limit is not None:
         account.set_limit(Unit.of(level, adjacency), Budget(limit, delta))
     elif no_limit:
         account.set_limit(Unit.of(level, adjacency), None)
     Printer(json=as_json, quiet=quiet).answer(WhatWasPaid(account, delta, tuple(rows_per_person)))
+
+
+def _state_since(account: Account, epsilon: float, delta: float, unit: Unit) -> None:
+    """Add what the user says was paid after a backup."""
+    from dataclasses import replace
+
+    from bruit.accounts.prices import Price
+
+    about = "stated: paid after the backup"
+    price = Price.stated(about, epsilon, delta, unit.level, "everybody")
+    account.state_since(replace(price, unit=unit))
 
 
 def account_of(file: Path) -> Account:
@@ -94,21 +121,23 @@ class WhatWasPaid:
             "account": str(self.account.path),
             "head": head.describe(),
             "delta": self.delta,
+            "backup": balance.backup or None,
+            "since_backup_unknown": balance.since_unknown,
             "totals": [self._total(balance, unit) for unit in balance.units()],
             "charges": [_charge(one) for one in balance.charged],
         }
 
     def _total(self, balance: Balance, unit: Unit) -> dict[str, Any]:
         from bruit.accounts.prices import unit_facts
-        from bruit.privacy.formulas.group import group_epsilon
-        from bruit.privacy.profile import EventsProfile
 
         limit, spent = balance.limits.get(unit), balance.epsilon(unit, self.delta)
-        mine = [one for one in balance.charged if one.price.unit == unit]
+        mine = balance.of(unit)
         found: dict[str, Any] = {
             **unit_facts(unit),
             "epsilon": spent,
             "charges": len(mine),
+            "of_all_that_a_holder_has": sum(one.price.unit != unit for one in mine),
+            "however_chosen": balance.however_chosen(unit, self.delta),
             "open": sum(not one.settled for one in mine),
             "against": list(dict.fromkeys(one.price.against for one in mine)),
             "limit": None if limit is None else vars(limit),
@@ -116,20 +145,24 @@ class WhatWasPaid:
         if limit is not None:
             found["room"] = max(0.0, limit.epsilon - balance.epsilon(unit, limit.delta))
         if self.rows and unit.level == "record":
-            profile = EventsProfile(tuple(balance.events(unit)))
             found["epsilon_of_person"] = {
-                str(k): group_epsilon(profile, k, self.delta) for k in self.rows
+                str(k): _of_person(balance, unit, k, self.delta) for k in self.rows
             }
         return found
 
     def lines(self) -> Iterator[Line]:
         balance = self.account.balance()
+        if balance.since_unknown:
+            yield (
+                f"it came out of a backup of {balance.backup}: what was paid after that is not in it, and"
+                " nothing may be asked until somebody states it (--since-backup EPSILON, 0 if nothing)"
+            )
         if not balance.charged and not balance.limits:
             yield f"nothing was paid for these records, as far as {self.account.path} says"
         for unit in balance.units():
             yield from self._lines_of(balance, unit)
-        if len(balance.units()) > 1:
-            yield "  statements of different level or adjacency are never added: they stand side by side"
+        if sum(unit.level == "record" for unit in balance.units()) > 1:
+            yield "  a row replaced and a row that comes or goes are never added: they stand side by side"
         for one in balance.charged:
             yield Detail(_words(one))
         if self.account.exists():
@@ -143,6 +176,12 @@ class WhatWasPaid:
             f"{unit.words()} has paid epsilon = {found['epsilon']:.6g} at delta = {self.delta:g}, in"
             f" {how_many(found['charges'], 'charge')}"
         )
+        if whole := found["of_all_that_a_holder_has"]:
+            yield f"  with {how_many(whole, 'charge')} for all that one holder has: each row is part of it"
+        if not found["however_chosen"]:
+            yield (
+                "  if no question, nor its epsilon, was chosen after seeing the answers to earlier ones"
+            )
         if found["limit"] is not None:
             yield (
                 f"  limit epsilon = {found['limit']['epsilon']:g} at delta = {found['limit']['delta']:g};"
@@ -158,6 +197,19 @@ class WhatWasPaid:
                 f"  {how_many(found['open'], 'charge')} of a run that has not come to its end: reserved in"
                 " full, settled when it ends"
             )
+
+
+def _of_person(balance: Balance, unit: Unit, rows: int, delta: float) -> float:
+    """Of somebody with so many rows: those of one holder are together in what was said of all it has."""
+    from bruit.privacy.formulas.group import group_epsilon, scaled_events
+    from bruit.privacy.profile import EventsProfile
+
+    alone: list[tuple[Event, int]] = []
+    for one in balance.of(unit):
+        mine = one.price.unit == unit
+        alone += scaled_events(one.price.events, rows) if mine else one.price.events
+    whole = EventsProfile(tuple(balance.events(unit)))
+    return min(group_epsilon(whole, rows, delta), EventsProfile(tuple(alone)).epsilon(delta))
 
 
 def _charge(one: Charged) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def gopa_verify(
         Path, typer.Argument(help="The board of a run: a file any of its peers keeps.")
     ],
     against: Annotated[
-        list[Path], typer.Option(help="Another copy of the board; give it several times.")
+        list[Path], typer.Option(help="Another copy of the board. May be repeated.")
     ] = [],  # noqa: B006
     keys: Annotated[
         Path | None, typer.Option(help='JSON: the Ed25519 keys you know, {"0": "a1b2..."}.')

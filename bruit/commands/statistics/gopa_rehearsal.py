@@ -58,7 +58,8 @@ def gopa_rehearse(
     Example: bruit gopa rehearse scores.csv --column s --cuts 0.25,0.5,0.75 --epsilon 1
     """
     from bruit.graphs import k_out
-    from bruit.statistics.tables import column_of_numbers, labels_of, read_table
+    from bruit.statistics.tables import column_of_numbers, labels_of
+    from bruit.tasks.data.formats.tables import read_table
 
     columns = read_table(table)
     values = column_of_numbers(columns, column)

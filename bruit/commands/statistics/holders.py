@@ -1,8 +1,8 @@
-"""`bruit auc --listen` and `bruit auc --with`: the AUC of two tables whose holders show each other
-no score.
+"""`--listen` and `--with`, of `bruit auc` and `bruit pairwise`: a statistic of two tables whose
+holders show each other no number.
 
-Each of some random pairs (a positive row, a negative row) shows one randomized bit, computed by
-both holders together.
+Each of some random pairs of rows (of an AUC: a positive and a negative one) shows one randomized
+bit, computed by both holders together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from bruit.commands.printing import Printer
 from bruit.errors import ConfigError
 
 if TYPE_CHECKING:
-    from bruit.statistics.holders import Answer, Parties
+    from bruit.arrays import Array
+    from bruit.statistics.holders import Answer, Parties, TablesQuestion
     from bruit.statistics.holders.channel import Channel
     from bruit.tasks.data.columns import Columns
 
@@ -45,19 +46,26 @@ def auc_of_two_tables(
     printer: Printer,
 ) -> None:
     """Ask the other holder about scores, labels and the positive one; print what both find."""
-    from bruit.accounts.account import beside
-    from bruit.statistics.holders import (
-        MOST_CLAIMED,
-        Parties,
-        Spending,
-        TablesQuestion,
-        ask,
-        rows_of,
-    )
+    from bruit.statistics.holders import TablesQuestion
     from bruit.statistics.tables import column_of_numbers, labels_of
 
     score, label, positive = asked
     scores, labels = column_of_numbers(columns, score), labels_of(columns, label, positive)
+    question = TablesQuestion("auc", epsilon, holders.rounds)
+    printer.answer(find_together(question, (scores, labels), holders, confidence, printer))
+
+
+def find_together(
+    question: TablesQuestion,
+    own: tuple[Array, Array | None],
+    holders: HolderOptions,
+    confidence: float,
+    printer: Printer,
+) -> TwoHolders:
+    """Ask the other holder; own: one's numbers, and labels if the question needs them."""
+    from bruit.accounts.account import beside
+    from bruit.statistics.holders import MOST_CLAIMED, Parties, Spending, ask, rows_of
+
     if (holders.listen is None) == (holders.call is None):
         raise ConfigError("one holder listens and the other calls: give one of --listen and --with")
     if holders.identity is None or holders.partner is None:
@@ -67,8 +75,7 @@ def auc_of_two_tables(
             "key` made, and --partner, the other holder's public.toml"
         )
     most = MOST_CLAIMED if holders.most_rows is None else holders.most_rows
-    question = TablesQuestion("auc", epsilon, holders.rounds)
-    rows = rows_of(question, scores, labels)
+    rows = rows_of(question, *own)
     parties = Parties(holders.identity, holders.partner)
     account = beside(holders.table, holders.limit)
     with _channel(holders, parties, printer) as channel, printer.ticker("comparing") as ticker:
@@ -82,7 +89,7 @@ def auc_of_two_tables(
             tell=lambda done, total: ticker(done, total) if total else None,
             most_rows=most,
         )
-    printer.answer(TwoHolders(found, question.epsilon, holders.rounds, account.path))
+    return TwoHolders(found, question, account.path)
 
 
 def _channel(holders: HolderOptions, parties: Parties, printer: Printer) -> Channel:
@@ -103,29 +110,31 @@ class TwoHolders:
     """What both found, and what each row paid."""
 
     found: Answer
-    epsilon: float
-    rounds: int
+    question: TablesQuestion
     record: Path
 
     def plain(self) -> dict[str, Any]:
         from bruit.statistics.holders.spending import AGAINST
 
-        found = self.found
+        found, asked = self.found, self.question
+        named: dict[str, Any] = {"auc": found.value}
+        if not asked.needs_labels:
+            named = {"statistic": asked.name, "value": found.value}
         return {
-            "auc": found.value,
+            **named,
             "interval": [found.low, found.high],
             "confidence": found.confidence,
             "error": found.error,
             "raw": found.raw,
-            "epsilon": self.epsilon,
+            "epsilon": asked.epsilon,
             "exact_epsilon": found.exact_epsilon,
             "delta": 0.0,
             "level": "record",
             "against": AGAINST,
-            "bits_per_user": self.rounds,
+            "bits_per_user": asked.rounds,
             "pairs": found.pairs,
             "crossing": found.crossing,
-            "protects": "scores, not labels",
+            "protects": "scores, not labels" if asked.needs_labels else "rows",
             "sent_bytes": found.sent_bytes,
             "received_bytes": found.received_bytes,
             "seconds": found.seconds,
@@ -137,19 +146,24 @@ class TwoHolders:
         from bruit.accounts.prices import Unit, in_all
         from bruit.statistics.holders.spending import AGAINST
 
-        found, record = self.found, self.record
-        paid = in_all(Account(record).balance().events(Unit.of("record")))
+        found, asked = self.found, self.question
+        paid = in_all(Account(self.record).balance().events(Unit.of("record")))
+        name, pairs, labels, level = asked.name, "rows", "", ""
+        if asked.needs_labels:
+            name, pairs = "AUC", "a positive and a negative row"
+            labels, level = "; labels are public", " (labels public)"
+        digits = ".4f" if asked.within is None else ".6g"
         yield (
-            f"AUC {found.value:.4f}, between {found.low:.4f} and {found.high:.4f} "
-            f"({100 * found.confidence:g} % interval)"
+            f"{name} {found.value:{digits}}, between {found.low:{digits}} and "
+            f"{found.high:{digits}} ({100 * found.confidence:g} % interval)"
         )
         yield (
-            f"  {found.pairs} random pairs of a positive and a negative row, {found.crossing} of "
+            f"  {found.pairs} random pairs of {pairs}, {found.crossing} of "
             f"them between the two "
-            f"holders, one noisy bit each; labels are public"
+            f"holders, one noisy bit each{labels}"
         )
         yield (
-            f"  each row: epsilon = {self.epsilon:g}, delta = 0, record level (labels public), "
+            f"  each row: epsilon = {asked.epsilon:g}, delta = 0, record level{level}, "
             f"against {AGAINST}; recorded in "
-            f"{record}, {paid} in all"
+            f"{self.record}, {paid} in all"
         )

@@ -45,7 +45,7 @@ def ldp_report(
         str | None,
         typer.Option(
             help="k-ary, hadamard, unary, local-hashing, randomized-response, "
-            "laplace, gaussian; left out: the best."
+            "laplace or gaussian; by default the best."
         ),
     ] = None,
     domain: Annotated[
@@ -62,17 +62,17 @@ def ldp_report(
         str | None, typer.Option(help="Scores, for an AUC: the column of public labels.")
     ] = None,
     positive: Annotated[
-        str | None, typer.Option(help="Scores: the positive label; left out, labels are 0, 1.")
+        str | None, typer.Option(help="Scores: the positive label; by default labels are 0, 1.")
     ] = None,
     levels: Annotated[
-        int | None, typer.Option(help="Scores: 2**levels bins, for all holders; left out: 6.")
+        int | None, typer.Option(help="Scores: 2**levels bins, for all holders; by default 6.")
     ] = None,
     clamp: Clamp = False,
     keep_order: Annotated[
         bool,
         typer.Option(
             "--keep-order",
-            help="Places are public: write reports in the order of the rows; left out: shuffled.",
+            help="Places are public: write reports in the order of the rows; by default they are shuffled.",
         ),
     ] = False,
     limit: Limit = None,

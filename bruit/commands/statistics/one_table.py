@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bruit.commands.misplaced import refuse_given
 from bruit.commands.printing import Printer, Reply
 from bruit.commands.statistics.tables import (
     USUAL_DELTA,
     Book,
+    Call,
     Clamp,
     Column,
     Confidence,
     High,
     Identity,
     Limit,
+    Listen,
     Low,
+    MostRows,
+    Partner,
     Positive,
     Rehearse,
+    Rounds,
     Table,
     promise,
 )
@@ -44,30 +50,17 @@ def auc(
     high: High = 1.0,
     positive: Positive = None,
     levels: Annotated[
-        int | None, typer.Option(help="2**levels bins of scores; left out: chosen from counts.")
+        int | None, typer.Option(help="2**levels bins of scores; by default chosen from counts.")
     ] = None,
     clamp: Clamp = False,
     confidence: Confidence = 0.95,
     seed: Rehearse = None,
-    listen: Annotated[
-        str | None, typer.Option(help="Two holders: wait here, HOST:PORT, for the other.")
-    ] = None,
-    call: Annotated[
-        str | None, typer.Option("--with", help="Two holders: the other one waits at HOST:PORT.")
-    ] = None,
+    listen: Listen = None,
+    call: Call = None,
     identity: Identity = None,
-    partner: Annotated[
-        Path | None, typer.Option(help="Two holders: the other one's public.toml.")
-    ] = None,
-    rounds: Annotated[
-        int, typer.Option(help="Two holders: pairs that each row takes part in.")
-    ] = 1,
-    most_rows: Annotated[
-        int | None,
-        typer.Option(
-            help="Two holders: the other one's rows times rounds, at most; left out: 1048576."
-        ),
-    ] = None,
+    partner: Partner = None,
+    rounds: Rounds = 1,
+    most_rows: MostRows = None,
     limit: Limit = None,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -79,18 +72,16 @@ def auc(
     """
     from bruit.commands.statistics.holders import HolderOptions, auc_of_two_tables
     from bruit.statistics.one_table import TableQuestion, auc_of_table
-    from bruit.statistics.tables import read_table
+    from bruit.tasks.data.formats.tables import read_table
 
     printer = Printer(json=as_json, quiet=quiet)
     partners = (listen, call, identity, partner, most_rows)
     if any(option is not None for option in partners) or rounds != 1:
         columns = read_table(table)
-        if clamp or levels is not None or seed is not None:
-            raise ConfigError(
-                "two holders compare scores as they are, with noise that neither knows: leave "
-                "--clamp, "
-                "--levels and --seed out"
-            )
+        refuse_given(
+            "two holders compare scores as they are, with noise that neither knows",
+            *("clamp", "levels", "seed", "low", "high"),
+        )
         holders = HolderOptions(
             table=table,
             listen=listen,
@@ -137,7 +128,7 @@ def mean(
     high: High,
     epsilon: Epsilon = 1.0,
     protocol: Annotated[
-        str | None, typer.Option(help="laplace (if left out) or gaussian noise.")
+        str | None, typer.Option(help="laplace (the default) or gaussian noise.")
     ] = None,
     delta: Delta = USUAL_DELTA,
     clamp: Clamp = False,
@@ -227,7 +218,8 @@ def _column(table: Path, name: str, clamped: tuple[float, float] | None) -> Arra
     """One's own rows of a mean among peers."""
     import numpy as np
 
-    from bruit.statistics.tables import column_of_numbers, read_table
+    from bruit.statistics.tables import column_of_numbers
+    from bruit.tasks.data.formats.tables import read_table
 
     values = column_of_numbers(read_table(table), name)
     return values if clamped is None else np.clip(values, *clamped)

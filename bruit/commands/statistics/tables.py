@@ -11,13 +11,13 @@ import typer
 if TYPE_CHECKING:
     from bruit.statistics.tables import Paid
 
-Table = Annotated[Path, typer.Argument(help="A CSV file with a header line; each row is one user.")]
-Low = Annotated[
-    float, typer.Option(help="The least possible value, declared without looking at the data.")
-]
-High = Annotated[
-    float, typer.Option(help="The largest possible value, declared without looking at the data.")
-]
+Table = Annotated[Path, typer.Argument(help="A table, CSV or Parquet; each row is one user.")]
+_LOW = "The least possible value, declared without looking at the data."
+_HIGH = "The largest possible value, declared without looking at the data."
+Low = Annotated[float, typer.Option(help=_LOW)]
+High = Annotated[float, typer.Option(help=_HIGH)]
+MaybeLow = Annotated[float | None, typer.Option(help=_LOW)]
+MaybeHigh = Annotated[float | None, typer.Option(help=_HIGH)]
 Clamp = Annotated[
     bool, typer.Option("--clamp", help="Move values outside of low..high to the nearest end.")
 ]
@@ -31,12 +31,26 @@ Rehearse = Annotated[
     int | None, typer.Option("--seed", help="Replayable dice, for data one may lose: not private.")
 ]
 Positive = Annotated[
-    str | None, typer.Option(help="Which label is the positive class; left out: 1, or the larger.")
+    str | None, typer.Option(help="Which label is the positive class; by default 1, or the larger.")
 ]
 Limit = Annotated[
     float | None,
     typer.Option(
         help="What all questions about this table may cost a row; the account is TABLE.account.jsonl."
+    ),
+]
+Listen = Annotated[
+    str | None, typer.Option(help="Two holders: wait here, HOST:PORT, for the other.")
+]
+Call = Annotated[
+    str | None, typer.Option("--with", help="Two holders: the other one waits at HOST:PORT.")
+]
+Partner = Annotated[Path | None, typer.Option(help="Two holders: the other one's public.toml.")]
+Rounds = Annotated[int, typer.Option(help="Two holders: pairs that each row takes part in.")]
+MostRows = Annotated[
+    int | None,
+    typer.Option(
+        help="Two holders: the other one's rows times rounds, at most; by default 1048576."
     ),
 ]
 USUAL_DELTA = 1e-6

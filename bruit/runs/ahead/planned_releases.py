@@ -18,7 +18,7 @@ import numpy as np
 from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.turns import SURE, enough
 from bruit.graphs import Graph, GraphSequence
-from bruit.privacy.events import Event, GaussianEvent, SampledGaussianEvent
+from bruit.privacy.events import Event, GaussianEvent, LaplaceEvent, SampledGaussianEvent
 from bruit.privacy.ledger import Ledger
 from bruit.runs.run import rehearse
 
@@ -71,10 +71,11 @@ def planned_releases(
 ) -> PlannedReleases:
     """How often the busiest peer releases, for a run whose draws nobody knows yet.
 
-    What one turn releases is found by running the algorithm on blank data, how many turns there are
-    by the law of its schedule. Rounds are counted, under two seeds; where these differ and no law
-    is known, every round is charged. A peer asks this at every start, so a long run is not gone
-    through: COUNTED rounds of it are, and if their last half repeats itself, so does the rest.
+    What one turn releases is found by running the algorithm on blank data, unless it says how many
+    releases so many turns hold (`released`); how many turns there are, by the law of its schedule.
+    Rounds are counted, under two seeds; where these differ and no law is known, every round is
+    charged. A peer asks this at every start, so a long run is not gone through: COUNTED rounds of
+    it are, and if their last half repeats itself, so does the rest.
     """
     turns = algorithm.turns(graph, steps)
     rounds = algorithm.schedule.synchronous
@@ -92,13 +93,17 @@ def planned_releases(
     first, later = _in_one_turn(ledger)
     if not later:
         return PlannedReleases(max(1, first), 1.0, until=0.0)
+
+    def most(of_turns: int) -> int:
+        told = algorithm.released(of_turns)
+        return max(1, first + later * of_turns if told is None else told)
+
     known = enough(algorithm.schedule, graph, steps, turns, sure)
     if known is not None:
         until = float(steps) if rounds else math.inf
-        return PlannedReleases(max(1, first + later * known.turns), known.sure, known.law, until)
+        return PlannedReleases(most(known.turns), known.sure, known.law, until)
     if not rounds:
-        turns_at_most = algorithm.schedule.most_turns(steps)
-        return PlannedReleases(max(1, first + later * turns_at_most), 1.0)
+        return PlannedReleases(most(algorithm.schedule.most_turns(steps)), 1.0)
     counted = _counted(ledger, tried, steps)
     if counted is None or counted != _counted(ledger_of(tried, seed + 1), tried, steps):
         return PlannedReleases(first + later * steps, 1.0, until=float(steps))
@@ -142,7 +147,7 @@ def _in_one_turn(ledger: Ledger) -> tuple[int, int]:
 
 def planned_loss(planned: PlannedReleases, ledger: Ledger, one: Event) -> float:
     """What the planned releases cost together, in units of `one`, a release with all of the noise:
-    one that carries a share s of Gaussian noise costs 1 / s**2. `ledger` is that of a rehearsal
+    one that carries a share s of Gaussian noise costs 1 / s**2, of Laplace noise 1 / s. `ledger` is that of a rehearsal
     with such noise."""
     weights, counts = np.array([_weight(event, one) for event in ledger.events]), ledger.counts()
     busiest = int(counts[:, weights > 0].sum(axis=1).max(initial=0))
@@ -163,4 +168,6 @@ def _weight(event: Event, one: Event) -> float:
         and event.noise_multiplier
     ):
         return (one.noise_multiplier / event.noise_multiplier) ** 2
+    if isinstance(event, LaplaceEvent) and isinstance(one, LaplaceEvent):
+        return one.noise_multiplier / event.noise_multiplier
     return 0.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bruit.mechanisms import Gaussian, Mechanism
 from bruit.mechanisms.releases_ahead import Costs
+from bruit.runs.ahead.planned_releases import PlannedReleases, planned_loss
 from bruit.runs.result import Run
 
 
@@ -36,6 +37,9 @@ class Rehearsed:
         with them."""
         tried = self.rehearse(noise)
         facts, releases = tried.facts(), self._counted(tried)
+        if self.planned is None and releases == _most(tried) > 0:
+            drawn = PlannedReleases(_most(tried), 1.0)
+            releases = max(releases, planned_loss(drawn, tried.ledger, noise.event()))
         whole = facts.all_rounding()
         amount = (
             whole if whole < math.inf else float(facts.own_rounding().max(initial=0.0))

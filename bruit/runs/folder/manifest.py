@@ -63,6 +63,7 @@ def manifest_of(run: Run) -> dict[str, Any]:
         "before": None if run.before is None else BEFORE,
         "rehearsal": run.rehearsal,
         "unwatched": run.unwatched,
+        **({"opened": run.opened} if run.opened else {}),
         "local": run.local,
         "planned": not run.noise,
         "noise": run.noise_words(),

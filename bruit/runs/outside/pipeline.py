@@ -21,8 +21,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 
 from bruit.arrays import Array
+from bruit.errors import ConfigError
 from bruit.runs.outside.raw_units import ColumnTerms, affine
-from bruit.tasks.data.columns import number, spelled
+from bruit.tasks.data.columns import BOOLEANS, number, spelled
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.recipe_column import Column
 
@@ -37,6 +38,7 @@ TEXT_HOLES = ("", "?")
 def pipeline(model: Model, recipe: Recipe, matrix: Array) -> Pipeline:
     """The pipeline of a logistic, softmax or ridge model; `matrix` is (outputs, prepared
     columns)."""
+    _refuse_unread(recipe)
     if recipe.rows == "unit":
         return _of_unit_rows(model, recipe, matrix)
     inputs = matrix[:, : len(recipe.inputs)]
@@ -44,6 +46,17 @@ def pipeline(model: Model, recipe: Recipe, matrix: Array) -> Pipeline:
     columns, rows, offset = _columns(recipe, onto)
     intercept = matrix[:, len(recipe.inputs) :].sum(axis=1) * recipe.constant + offset
     return Pipeline([("columns", columns), ("model", _estimator(model, recipe, rows.T, intercept))])
+
+
+def _refuse_unread(recipe: Recipe) -> None:
+    """Its parts read neither dates nor true and false, which data frames do not hold as texts."""
+    for column in recipe.columns:
+        found = "dates" if column.dates else "true and false"
+        if column.dates or BOOLEANS & set(column.values):
+            raise ConfigError(
+                f"the column {column.name!r} holds {found}, which the parts of scikit-learn do not "
+                f"read as the model does; use model.predict(rows), which takes data frames"
+            )
 
 
 def _of_unit_rows(model: Model, recipe: Recipe, matrix: Array) -> Pipeline:

@@ -2,6 +2,7 @@
 looks at the rows (silo:SILO-7).
 
     number     size * (cut(x, low, high) - center) / scale        low, high: center -+ cut * scale unless given
+    date       the same of days; center, low and high are dates, scale is a number of days
     category   one feature a value, but for the base: 0 and 1, or -1/2 and 1/2 (halves)
     two        a category of two values in halves: -1/2, 1/2
     intercept  a column of one constant
@@ -16,14 +17,23 @@ import hashlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bruit.errors import ConfigError
-from bruit.tasks.data.columns import MISSING, in_digits, nearest, spelled
+from bruit.tasks.data.agreed_keys import (
+    form_of,
+    in_days,
+    known_keys,
+    number_of,
+    table_of,
+    text_of,
+    texts_of,
+)
+from bruit.tasks.data.columns import MISSING, nearest, spelled
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.recipe_column import Column
 
@@ -35,6 +45,7 @@ LABEL = ("name", "classes", "center", "scale", "low", "high")
 HOLES = ("missing", "instead", "hole")
 KEYS = {
     "number": ("kind", "center", "scale", "low", "high", *HOLES),
+    "date": ("kind", "form", "center", "scale", "low", "high", *HOLES),
     "category": ("kind", "values", "base", "other", "coding", *HOLES),
     "two": ("kind", "values", *HOLES),
 }
@@ -179,9 +190,9 @@ def parse_agreed(
     content: Mapping[str, Any], file: str = "the agreed columns", digest: str = ""
 ) -> AgreedColumns:
     """Agreed columns from plain data; whatever is wrong is said with its key."""
-    _known(file, "", content, TOP)
-    size = _number(file, "size", content, 1.0, above=0.0)
-    cut = _number(file, "cut", content, inf, above=0.0)
+    known_keys(file, "", content, TOP)
+    size = number_of(file, "size", content, 1.0, above=0.0)
+    cut = number_of(file, "cut", content, inf, above=0.0)
     sections = content.get("columns")
     if not isinstance(sections, Mapping) or not sections:
         raise ConfigError(f"{file} names no column; write a section [columns.NAME] for each")
@@ -199,12 +210,12 @@ def parse_agreed(
     owner = content.get("owner")
     if owner is not None and not isinstance(owner, str):
         raise ConfigError(f"{file}: owner is the name of a column, found {owner!r}")
-    dropped = _texts(file, "drop", content.get("drop", []))
+    dropped = texts_of(file, "drop", content.get("drop", []))
     found = AgreedColumns(
         columns=tuple(columns),
         constants=constants,
         label=label,
-        intercept=_number(file, "intercept", content, 1.0, above=0.0),
+        intercept=number_of(file, "intercept", content, 1.0, above=0.0),
         owner=owner,
         dropped=dropped,
         leave_out=frozenset(leave_out),
@@ -232,32 +243,39 @@ def _column(
             f"{file}: {where}.kind is one of {', '.join(KEYS)}, found "
             f"{'nothing' if kind is None else repr(kind)}"
         )
-    _known(file, f"{where}.", section, KEYS[str(kind)])
+    known_keys(file, f"{where}.", section, KEYS[str(kind)])
     missing = tuple(
-        spelled(text) for text in _texts(file, f"{where}.missing", section.get("missing", []))
+        spelled(text) for text in texts_of(file, f"{where}.missing", section.get("missing", []))
     )
     instead = tuple(
-        (spelled(_text(old)), _text(new))
-        for old, new in _table(file, f"{where}.instead", section).items()
+        (spelled(text_of(old)), text_of(new))
+        for old, new in table_of(file, f"{where}.instead", section).items()
     )
+    dates = form_of(file, f"{where}.form", section) if kind == "date" else ""
+    if dates:
+        section = {
+            key: in_days(file, f"{where}.{key}", key, value, dates)
+            for key, value in section.items()
+        }
     hole = section.get("hole", REFUSE)
-    fill = "" if hole in (REFUSE, LEAVE_OUT, INDICATOR) else _text(hole)
+    fill = "" if hole in (REFUSE, LEAVE_OUT, INDICATOR) else text_of(hole)
     holes: dict[str, Any] = {
         "missing": missing,
         "instead": instead,
         "indicator": hole == INDICATOR,
         "fill": fill,
     }
-    if kind == "number":
-        center = _number(file, f"{where}.center", section)
-        scale = _number(file, f"{where}.scale", section, above=0.0)
-        low = _number(file, f"{where}.low", section, center - cut * scale)
-        high = _number(file, f"{where}.high", section, center + cut * scale)
+    if kind in ("number", "date"):
+        center = number_of(file, f"{where}.center", section)
+        scale = number_of(file, f"{where}.scale", section, above=0.0)
+        low = number_of(file, f"{where}.low", section, center - cut * scale)
+        high = number_of(file, f"{where}.high", section, center + cut * scale)
+        column = Column(name, low=low, high=high, dates=dates, **holes)
         if not low < high:
             raise ConfigError(
-                f"{file}: {where} has the range {low:g} to {high:g}; low is below high"
+                f"{file}: {where} has the range {column.in_words(low)} to {column.in_words(high)}; "
+                "low is below high"
             )
-        column = Column(name, low=low, high=high, **holes)
         pair: tuple[float, float] | None = (center, scale / size)
     else:
         column, pair = _category(file, where, name, section, holes), None
@@ -269,7 +287,7 @@ def _category(
     file: str, where: str, name: str, section: Mapping[str, Any], holes: Mapping[str, Any]
 ) -> Column:
     values = tuple(
-        spelled(text) for text in _texts(file, f"{where}.values", section.get("values", []))
+        spelled(text) for text in texts_of(file, f"{where}.values", section.get("values", []))
     )
     if len(values) < 2 or len(set(values)) < len(values):
         raise ConfigError(
@@ -294,17 +312,17 @@ def _category(
             f"{file}: {where}.coding is one of {', '.join(CODINGS)}, found {coding!r}"
         )
     for key, found in (("base", base), ("other", section.get("other", ""))):
-        if found != "" and spelled(_text(found)) not in values:
+        if found != "" and spelled(text_of(found)) not in values:
             raise ConfigError(
                 f"{file}: {where}.{key} is {found!r}, which is none of its values"
-                f"{nearest(_text(found), values)}"
+                f"{nearest(text_of(found), values)}"
             )
     both = next((text for text in values if text in holes["missing"]), None)
     if both is not None:
         raise ConfigError(f"{file}: {where} has {both!r} among its values and in missing; choose")
     off, on = CODINGS[coding]
-    other = spelled(_text(section.get("other", "")))
-    return Column(name, values, base=spelled(_text(base)), other=other, off=off, on=on, **holes)
+    other = spelled(text_of(section.get("other", "")))
+    return Column(name, values, base=spelled(text_of(base)), other=other, off=off, on=on, **holes)
 
 
 def _check_stand_ins(file: str, where: str, column: Column) -> None:
@@ -323,7 +341,8 @@ def _check_stand_ins(file: str, where: str, column: Column) -> None:
             allowed = (
                 f"one of its values ({', '.join(column.values)})"
                 if column.values
-                else f"a number between {column.low:g} and {column.high:g}"
+                else f"a {'date' if column.dates else 'number'} between "
+                f"{column.in_words(column.low)} and {column.in_words(column.high)}"
             )
             words = (
                 f', "{REFUSE}", "{LEAVE_OUT}" or "{INDICATOR}"' if key == "hole" else ", or a hole"
@@ -334,18 +353,18 @@ def _check_stand_ins(file: str, where: str, column: Column) -> None:
 def _label(file: str, section: Any) -> AgreedLabel:
     if not isinstance(section, Mapping) or not isinstance(section.get("name"), str):
         raise ConfigError(f"{file} does not say what is learned; write [label] with its name")
-    _known(file, "label.", section, LABEL)
+    known_keys(file, "label.", section, LABEL)
     name, written = section["name"], section.get("classes")
     numeric = [key for key in ("center", "scale", "low", "high") if key in section]
     if written is None:
-        scale = _number(file, "label.scale", section, 1.0, above=0.0)
+        scale = number_of(file, "label.scale", section, 1.0, above=0.0)
         low, high = (
-            _number(file, f"label.{key}", section, usual)
+            number_of(file, f"label.{key}", section, usual)
             for key, usual in (("low", -inf), ("high", inf))
         )
         if not low < high:
             raise ConfigError(f"{file}: label has the range {low:g} to {high:g}; low is below high")
-        center = _number(file, "label.center", section, 0.0)
+        center = number_of(file, "label.center", section, 0.0)
         return AgreedLabel(name=name, center=center, scale=scale, low=low, high=high)
     if numeric:
         raise ConfigError(
@@ -353,11 +372,11 @@ def _label(file: str, section: Any) -> AgreedLabel:
         )
     if isinstance(written, Mapping):
         classes = {
-            str(one): tuple(spelled(text) for text in _texts(file, f"label.classes.{one}", texts))
+            str(one): tuple(spelled(text) for text in texts_of(file, f"label.classes.{one}", texts))
             for one, texts in written.items()
         }
     else:
-        classes = {text: (spelled(text),) for text in _texts(file, "label.classes", written)}
+        classes = {text: (spelled(text),) for text in texts_of(file, "label.classes", written)}
     spellings = [text for texts in classes.values() for text in texts]
     if len(classes) < 2 or not all(classes.values()) or len(set(spellings)) < len(spellings):
         raise ConfigError(
@@ -365,48 +384,3 @@ def _label(file: str, section: Any) -> AgreedLabel:
             f"{', '.join(spellings) or 'none'}"
         )
     return AgreedLabel(name=name, classes=classes)
-
-
-def _known(file: str, where: str, section: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    strange = next((key for key in section if key not in keys), None)
-    if strange is not None:
-        raise ConfigError(f"{file}: unknown key {where + strange!r}{nearest(strange, keys)}")
-
-
-def _number(
-    file: str, key: str, section: Mapping[str, Any], usual: float | None = None, above: float = -inf
-) -> float:
-    found = section.get(key.rpartition(".")[2])
-    if found is None and usual is not None:
-        return usual
-    if found is None:
-        raise ConfigError(
-            f"{file}: {key} is missing; fill it from public knowledge, never from rows"
-        )
-    right = isinstance(found, int | float) and not isinstance(found, bool) and isfinite(found)
-    if not right or not found > above:
-        low = "" if above == -inf else f" above {above:g}"
-        raise ConfigError(f"{file}: {key} is a finite number{low}, found {found!r}")
-    return float(found)
-
-
-def _texts(file: str, key: str, found: Any) -> tuple[str, ...]:
-    """A list of texts; numbers may be written without quotes."""
-    if not isinstance(found, list) or any(
-        isinstance(one, bool) or not isinstance(one, str | int | float) for one in found
-    ):
-        raise ConfigError(f"{file}: {key} is a list of texts, found {found!r}")
-    return tuple(_text(one) for one in found)
-
-
-def _table(file: str, key: str, section: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = section.get(key.rpartition(".")[2], {})
-    if not isinstance(found, Mapping) or any(
-        isinstance(one, bool) or not isinstance(one, str | int | float) for one in found.values()
-    ):
-        raise ConfigError(f"{file}: {key} is a table {{ old = new }}, found {found!r}")
-    return found
-
-
-def _text(found: Any) -> str:
-    return found if isinstance(found, str) else in_digits(float(found))

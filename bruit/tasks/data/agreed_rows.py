@@ -20,6 +20,7 @@ from bruit.tasks.counted import Counted
 from bruit.tasks.data.agreed_columns import AgreedColumns
 from bruit.tasks.data.choice import Reading, complete
 from bruit.tasks.data.columns import MISSING, Columns, is_missing, nearest, number, spelled
+from bruit.tasks.data.formats.dates import ISO
 from bruit.tasks.data.public import Fact
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.recipe_column import Column, ReadCells
@@ -140,8 +141,8 @@ def in_words(agreed: AgreedColumns, found: AgreedRows) -> list[str]:
         name = column.name
         if name in cut:
             lines.append(
-                f"cut: {how_many(cut[name], 'number')} of {name!r} to the range {column.low:g} to "
-                f"{column.high:g}"
+                f"cut: {how_many(cut[name], 'date' if column.dates else 'number')} of {name!r} to "
+                f"the range {column.in_words(column.low)} to {column.in_words(column.high)}"
             )
         if name in others:
             lines.append(
@@ -196,8 +197,14 @@ def _wrong(agreed: AgreedColumns, column: Column, cell: str) -> str:
             return ""
         return f"holds {cell!r}, which is none of the values of {agreed.file}{nearest(cell, column.values)}"
     if np.isnan(column.number_of(cell)):
+        if column.dates:
+            return f"holds {cell!r}, where {agreed.file} agrees on a date as {_form(column)}"
         return f"holds {cell!r}, where {agreed.file} agrees on a finite number"
     return ""
+
+
+def _form(column: Column) -> str:
+    return "2024-03-01" if column.dates == ISO else column.dates
 
 
 def _of_label(agreed: AgreedColumns, table: Columns, rows: Sequence[int]) -> list[Complaint]:

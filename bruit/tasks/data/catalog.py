@@ -14,7 +14,8 @@ import numpy as np
 from bruit.arrays import Ints
 from bruit.errors import ConfigError
 from bruit.tasks.data.choice import EVERYTHING, Choice
-from bruit.tasks.data.columns import Columns, in_digits, read_csv
+from bruit.tasks.data.columns import Columns, in_digits
+from bruit.tasks.data.formats.csv_file import read_csv
 from bruit.tasks.data.public import NOTHING, Agreed
 from bruit.tasks.data.table import Table, choose, file_sha256, from_columns, make_table, no_texts
 

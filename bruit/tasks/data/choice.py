@@ -7,7 +7,7 @@ is counted in a `Reading`, so that it can be said.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal
@@ -18,11 +18,13 @@ from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
 from bruit.how_many import how_many
 from bruit.tasks.data.columns import Columns, kind_of, missing, nearest, number, values_of
+from bruit.tasks.data.formats.dates import are_dates
 from bruit.tasks.data.public import Fact, listed
 
 PUBLIC = "public"
 ID_NAME = re.compile(
     r"(?i:(^|[^a-z])(id|ids|idx|index|key|nr|no|row|uuid)$)|[a-z]I[dD]$|^$|(?i:^unnamed)"
+    r"|^__index_level_\d+__$"
 )
 FEWEST_IDS = 8  # a column of fewer different values is never taken for one of ids
 Fill = float | str | Mapping[str, float | str] | None
@@ -292,6 +294,10 @@ def _constant(table: Columns, name: str, choice: Choice) -> str | None:
     return found if isinstance(found, str) else f"{found:.17g}"
 
 
+def _of_dates(values: Iterable[str]) -> str:
+    return '; dates are read by a columns file (kind = "date")' if are_dates(values) else ""
+
+
 def refuse_ids(
     table: Columns, names: Sequence[str], agreed: Sequence[str], asked: Sequence[str]
 ) -> None:
@@ -321,7 +327,7 @@ def _refuse_id(table: Columns, name: str, agreed: bool, asked: bool) -> None:
             f"{table.file} column {name!r} holds {len(values)} different texts in {rows} rows, as "
             f"names "
             "and ids do, and would become as many public coordinates; leave it out: "
-            f'drop = ["{name}"]'
+            f'drop = ["{name}"]{_of_dates(values)}'
         )
     apart = kind == "numbers" and not asked and len(values) == rows >= FEWEST_IDS
     if apart and all(number(cell).is_integer() for cell in values):

@@ -1,14 +1,9 @@
-"""Reading tables: CSV files into columns, columns into numbers. Every complaint names the line and
-the column."""
+"""Columns of text, and columns into numbers. Every complaint names the line and the column."""
 
-import csv
-import gzip
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from io import StringIO
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,9 +13,17 @@ from bruit.errors import ConfigError
 from bruit.tasks.counted import Counted, counted
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+BOOLEANS = frozenset({"true", "false"})
 MOST_CATEGORIES = 100
 LONGEST = 2.0**53  # from here on a float is the neighbor of several whole numbers
 HELP = 'fill it (fill), leave out records with holes (holes = "drop") or the column (drop), or repair the file'
+STRAY = "repair it, or leave the column out (drop)"
+NO_KEYS = ("leave the row out of the file, or repair it",) * 2  # where no experiment has such keys
+
+TEXT_HELP = (
+    'say what stands there (fill = {{ {name} = "unknown" }}), leave out records with holes (holes = '
+    '"drop") or the column (drop = ["{name}"]), or repair the file'
+)
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,13 @@ class Columns(Counted):
             raise ConfigError(f"{self.file} has no column {name!r}{nearest(name, self.names)}")
         return self.cells[self.names.index(name)]
 
-    def refuse(self, name: str, holes: frozenset[str]) -> None:
-        """Complain about the first cell of a column that is one of these."""
+    def refuse(self, name: str, holes: frozenset[str], mend: str = HELP) -> None:
+        """Complain about the first cell of a column that is one of these, and say what to do."""
         row = next((i for i, cell in enumerate(self.of(name)) if cell.lower() in holes), None)
         if row is not None:
             raise ConfigError(
                 f"{self.file} row {row} (line {self.lines[row]}), column {name!r} holds no value; "
-                f"{HELP}"
+                f"{mend}"
             )
 
     def rows(self, kept: Sequence[int]) -> "Columns":
@@ -108,29 +111,6 @@ def values_of(cells: Sequence[str]) -> dict[str, int]:
     return {cell: count for cell, count in Counter(cells).items() if not is_missing(cell)}
 
 
-def read_csv(path: Path) -> Columns:
-    """A CSV file (plain or .gz) with a header line."""
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    try:
-        reader = csv.reader(StringIO(_text(path), newline=""))
-        header = [name.strip() for name in next(reader, [])]
-        for row in reader:
-            if row and len(row) != len(header):
-                raise ConfigError(
-                    f"{path.name} line {reader.line_num} has {len(row)} cells, but the header "
-                    f"names "
-                    f"{len(header)} columns; repair that line"
-                )
-            if row:
-                rows.append([cell.strip() for cell in row])
-                lines.append(reader.line_num)
-    except (UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
-        raise ConfigError(f"{path.name} could not be read as CSV text: {error}") from error
-    _check_header(path.name, header, rows)
-    return Columns(path.name, tuple(header), tuple(zip(*rows, strict=True)), tuple(lines))
-
-
 def kind_of(cells: Sequence[str]) -> Literal["numbers", "texts"]:
     """What a column holds: numbers if at least half of its values are finite numbers; holes are no
     values."""
@@ -141,9 +121,11 @@ def kind_of(cells: Sequence[str]) -> Literal["numbers", "texts"]:
     return "numbers" if values and 2 * finite >= sum(values.values()) else "texts"
 
 
-def numbers(columns: Columns, name: str, holes: bool = False) -> Array | None:
+def numbers(
+    columns: Columns, name: str, holes: bool = False, mends: tuple[str, str] = (HELP, STRAY)
+) -> Array | None:
     """A column as numbers; None if it holds text. A stray text among numbers is an error, and so is
-    a hole, unless holes are allowed, as nan."""
+    a hole, unless holes are allowed, as nan. `mends` say what to do about a hole and a stray."""
     cells = columns.of(name)
     known = {cell: number(cell) for cell in set(cells)}
     values = np.array([known[cell] for cell in cells])
@@ -156,11 +138,7 @@ def numbers(columns: Columns, name: str, holes: bool = False) -> Array | None:
         if hole and holes:
             values[row] = np.nan
             continue
-        found, mend = (
-            ("no value", HELP)
-            if hole
-            else (f"{cells[row]!r}", "repair it, or leave the column out (drop)")
-        )
+        found, mend = ("no value", mends[0]) if hole else (f"{cells[row]!r}", mends[1])
         raise ConfigError(
             f"{columns.file} row {row} (line {columns.lines[row]}), column {name!r}: {found} where "
             f"the "
@@ -214,6 +192,7 @@ def encode(
             parts.append(values[:, None])
             names.append(name)
             continue
+        columns.refuse(name, frozenset({""}), TEXT_HELP.format(name=name))
         coded = codes(columns, name, vocabulary.get(name, ()))
         if len(coded.names) > MOST_CATEGORIES:
             raise ConfigError(
@@ -230,8 +209,10 @@ def encode(
 
 
 def spelled(cell: str) -> str:
-    """A value as all its spellings are written: 1 and 1.0 are one value. Numbers too long for a
-    float are texts."""
+    """A value as all its spellings are written: 1 and 1.0 are one value, and so are True and
+    TRUE. Numbers too long for a float are texts."""
+    if cell.lower() in BOOLEANS:
+        return cell.lower()
     value = number(cell)
     return cell if np.isnan(value) or abs(value) >= LONGEST else in_digits(value)
 
@@ -242,24 +223,9 @@ def in_digits(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < LONGEST else repr(value)
 
 
-def _text(path: Path) -> str:
-    raw = path.read_bytes()
-    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-
-
 def number(cell: str) -> float:
     """The number that a cell spells; nan if it spells none."""
     try:
         return float(cell)
     except ValueError:
         return float("nan")
-
-
-def _check_header(file: str, header: list[str], rows: list[list[str]]) -> None:
-    if not header or not rows:
-        raise ConfigError(f"{file} holds no records; give a header line and at least one record")
-    if all(np.isfinite(number(name)) for name in header):
-        raise ConfigError(f"the first line of {file} holds only numbers; it must name the columns")
-    doubled = [name for name in header if header.count(name) > 1]
-    if doubled:
-        raise ConfigError(f"{file} has two columns called {doubled[0]!r}; rename one")

@@ -20,7 +20,8 @@ from bruit.errors import ConfigError
 from bruit.files import to_json
 from bruit.tasks.data.agreed_columns import AgreedColumns
 from bruit.tasks.data.choice import refuse_ids, select
-from bruit.tasks.data.columns import Columns, nearest, numbers, read_csv
+from bruit.tasks.data.columns import Columns, nearest, numbers, spelled
+from bruit.tasks.data.formats.tables import read_table
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.recipe_column import Column
 
@@ -42,16 +43,10 @@ class Agreement:
     prepared: AgreedColumns | None = None
 
 
-def existing(path: Path) -> Columns:
-    if not path.is_file():
-        raise ConfigError(f"there is no file {path}")
-    return read_csv(path)
-
-
 def read_rows(path: Path, agreement: Agreement, tell: Callable[[str], None]) -> Columns:
     """The columns that were agreed on, holes filled and records left out as agreed
     (`bruit.tasks.data.choice`)."""
-    every = existing(path)
+    every = read_table(path)
     choice = agreement.task.choice()
     if choice.by_public_mean():
         raise ConfigError(
@@ -136,14 +131,15 @@ def places(table: Columns, label: str, agreement: Agreement, two: bool = False) 
             f"{'two' if two else 'at least two'} different ones; found "
             f"{', '.join(classes) or 'none'}: give --classes, e.g. --classes healthy,ill"
         )
+    place = {spelled(name): k for k, name in enumerate(classes)}
     for line, cell in zip(table.lines, cells, strict=True):
-        if cell not in classes:
+        if spelled(cell) not in place:
             raise ConfigError(
                 f"{table.file} line {line}, column {label!r} holds {cell!r}, which is none of the "
                 f"agreed "
                 f"classes{nearest(cell, classes)}"
             )
-    return np.array([classes.index(cell) for cell in cells], np.int64)
+    return np.array([place[spelled(cell)] for cell in cells], np.int64)
 
 
 def recipe_column(recipe: Recipe | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from bruit.tasks.data.known_facts import (
 )
 from bruit.tasks.data.public import Agreed, listed
 from bruit.tasks.data.public_part import public_part
-from bruit.tasks.data.recipe import Recipe
+from bruit.tasks.data.recipe import Recipe, along
 from bruit.tasks.data.split import Split, divide, parse
 from bruit.tasks.data.standard_columns import fill_holes, principal_directions, recipe_of, scaled
 from bruit.tasks.data.table import Table
@@ -109,7 +109,7 @@ def prepare(
         else principal_directions(features, public, choices.components)
     )
     if directions is not None:
-        features = np.asarray(features @ directions.T)
+        features = along(features, directions)
     recipe = recipe_of(table, public, choices, classes, directions)
     ready, bound = finish_rows(features, choices.rows, choices.intercept, recipe.constant)
     if table.recipe is not None:

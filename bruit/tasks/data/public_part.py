@@ -55,8 +55,13 @@ def _drawn_owners(table: Table, choices: Preparation) -> Ints:
     """A share of the owners, at least one, by an explicit seed: whose rows they are does not depend
     on any row."""
     count = len(table.owner_names)
-    wanted = 0 if choices.test == 0 else min(max(1, round(choices.test * count)), count - 1)
+    wanted = drawn(count, choices.test)
     return np.sort(np.random.default_rng([choices.seed, 2]).permutation(count)[:wanted])
+
+
+def drawn(owners: int, share: float) -> int:
+    """How many of so many owners are public, if a share of them is to be."""
+    return 0 if share == 0 else min(max(1, round(share * owners)), owners - 1)
 
 
 def _of_owners(

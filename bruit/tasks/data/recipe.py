@@ -22,11 +22,10 @@ from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.tasks.counted import Counted
 from bruit.tasks.data.columns import Columns, nearest
+from bruit.tasks.data.formats.frames import ROWS, are_mappings, as_columns
 from bruit.tasks.data.recipe_column import Column, ReadCells, column_from
 from bruit.tasks.records import finish_rows
 from bruit.tasks.stumps import Stumps
-
-WHERE = "the rows"
 
 
 class PreparedRows(NamedTuple):
@@ -116,7 +115,7 @@ class Recipe(Counted):
         mappings, or numbers."""
         table = (
             np.asarray(rows)
-            if isinstance(rows, np.ndarray | list | tuple) and not _mappings(rows)
+            if isinstance(rows, np.ndarray | list | tuple) and not are_mappings(rows)
             else None
         )
         named = as_columns(rows) if table is None else self._named(table)
@@ -139,7 +138,7 @@ class Recipe(Counted):
         standard = self.standard(raw)
         clipped = int((np.abs(raw - self.centers) > self.scales * self.limits).sum())
         if self.directions is not None:
-            standard = np.asarray(standard @ self.directions.T)
+            standard = along(standard, self.directions)
         if self.stumps is not None:
             standard = self.stumps(standard)
         return PreparedRows(
@@ -182,7 +181,7 @@ class Recipe(Counted):
             bad = np.argwhere(~np.isfinite(table))
             if len(bad):
                 raise ConfigError(
-                    f"{WHERE}, row {bad[0][0]}, column {self.names[bad[0][1]]!r} holds no finite "
+                    f"{ROWS}, row {bad[0][0]}, column {self.names[bad[0][1]]!r} holds no finite "
                     f"number; "
                     "fill it or remove the row"
                 )
@@ -210,7 +209,7 @@ class Recipe(Counted):
 
     def extra(self, rows: Any) -> tuple[str, ...]:
         """The columns of these rows that the model does not look at, its label left out."""
-        if isinstance(rows, np.ndarray | list | tuple) and not _mappings(rows):
+        if isinstance(rows, np.ndarray | list | tuple) and not are_mappings(rows):
             return ()
         return tuple(
             name for name in as_columns(rows).names if name not in (*self.names, self.label)
@@ -285,48 +284,6 @@ def recipe_from(content: Mapping[str, Any]) -> Recipe:
     return found
 
 
-def as_columns(rows: Any) -> Columns:
-    """Rows by name as columns of text: a data frame, a mapping of columns, or a list of
-    mappings."""
-    if isinstance(rows, Columns):
-        return rows
-    names = getattr(rows, "columns", None)
-    if names is not None:
-        held = {str(name): list(rows[name]) for name in names}
-    elif isinstance(rows, Mapping):
-        held = {str(name): list(column) for name, column in rows.items()}
-    elif _mappings(rows):
-        keys = list(dict.fromkeys(key for row in rows for key in row))
-        held = {str(key): [row.get(key, "") for row in rows] for key in keys}
-    else:
-        raise ConfigError(
-            f"rows are a data frame, a mapping of columns, a list of mappings or an array of "
-            f"numbers, "
-            f"found {type(rows).__name__}"
-        )
-    sizes = {len(column) for column in held.values()}
-    if len(sizes) != 1 or not next(iter(sizes)):
-        raise ConfigError(
-            "the rows have columns of different lengths, or none at all; give at least one row"
-        )
-    cells = tuple(tuple(_text(value) for value in column) for column in held.values())
-    return Columns(WHERE, tuple(held), cells, tuple(range(1, len(cells[0]) + 1)))
-
-
-def _mappings(rows: Any) -> bool:
-    return (
-        isinstance(rows, list | tuple)
-        and bool(rows)
-        and all(isinstance(row, Mapping) for row in rows)
-    )
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return repr(float(value)) if isinstance(value, float | np.floating) else str(value).strip()
-
-
 def _stumps(content: Mapping[str, Any]) -> Stumps:
     feature = np.array([int(place) for place in content["feature"]], np.int64)
     threshold = _numbers(content["threshold"])
@@ -341,3 +298,9 @@ def _numbers(content: Any) -> Array:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:20]) + (", .." if len(names) > 20 else "")
+
+
+def along(standard: Array, directions: Array) -> Array:
+    """What rows have along each direction  # (r, k). Sums in one order, whatever the processor and
+    however many rows there are, which a product of matrices is not."""
+    return np.asarray(np.einsum("rp,kp->rk", standard, directions))

@@ -1,6 +1,7 @@
 """One column of a recipe: how its cells, as people write them, become features (silo:SILO-7).
 
     number     cut(x, low, high)                              one feature
+    date       the same of days since 1970-01-01              one feature
     category   `on` at its value, `off` elsewhere             one feature a value, but for the base
     a hole     what was agreed on stands in it; or all of the column's features are neutral, and one more feature is 1
 
@@ -20,6 +21,7 @@ import numpy as np
 from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.tasks.data.columns import Columns, is_missing, nearest, number, spelled
+from bruit.tasks.data.formats.dates import day, days
 
 
 class ReadCells(NamedTuple):
@@ -34,8 +36,9 @@ class ReadCells(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column as people write it: numbers, or texts of which `values` are known.
+    """A column as people write it: numbers, dates, or texts of which `values` are known.
 
+    dates: how dates are written, "iso" or a form of `strptime`; nothing if it holds none.
     fill: what stands in its holes, if anything does. low, high: numbers are cut to this range.
     base: the value that has no feature. other: the value that unknown ones are taken for. off, on:
     the two numbers of a value's feature. missing: what means a hole besides the usual spellings.
@@ -55,6 +58,7 @@ class Column:
     missing: tuple[str, ...] = ()
     instead: tuple[tuple[str, str], ...] = ()
     indicator: bool = False
+    dates: str = ""
 
     def __repr__(self) -> str:
         return (
@@ -98,9 +102,14 @@ class Column:
         return found if found in self.values else self.other or None
 
     def number_of(self, cell: str) -> float:
-        """The number that a cell spells; nan if it spells none that is finite."""
-        found = number(self.read_as(cell))
+        """The number that a cell spells, or the day; nan if it spells none that is finite."""
+        read = self.read_as(cell)
+        found = days(read, self.dates) if self.dates else number(read)
         return found if np.isfinite(found) else float("nan")
+
+    def in_words(self, value: float) -> str:
+        """A number of this column as people write it: a date, if it holds dates."""
+        return day(value) if self.dates and np.isfinite(value) else f"{value:g}"
 
     def coding(self, value: str) -> Array:
         """The features of one value of a category  # (k,)."""
@@ -169,8 +178,9 @@ class Column:
         )
         if self.values:
             return f"{where}, which the model has never met{nearest(cell, self.values)}"
+        what = "dates" if self.dates else "numbers"
         return (
-            f"{where}, but the model was learned with numbers there; put one in, or leave the row "
+            f"{where}, but the model was learned with {what} there; put one in, or leave the row "
             f"out"
         )
 
@@ -182,7 +192,7 @@ class Column:
             "fill": self.fill or None,
         }
         usual = Column(self.name)
-        for key in ("low", "high", "base", "other", "off", "on", "indicator"):
+        for key in ("low", "high", "base", "other", "off", "on", "indicator", "dates"):
             if getattr(self, key) != getattr(usual, key):
                 description[key] = getattr(self, key)
         if self.missing:
@@ -197,15 +207,16 @@ def column_from(content: Mapping[str, Any]) -> Column:
     anything else."""
     return Column(
         str(content["name"]),
-        tuple(str(value) for value in content["values"] or ()),
+        tuple(spelled(str(value)) for value in content["values"] or ()),
         fill=str(content.get("fill") or ""),
         low=float(content.get("low", -inf)),
         high=float(content.get("high", inf)),
-        base=str(content.get("base", "")),
-        other=str(content.get("other", "")),
+        base=spelled(str(content.get("base", ""))),
+        other=spelled(str(content.get("other", ""))),
         off=float(content.get("off", 0.0)),
         on=float(content.get("on", 1.0)),
         missing=tuple(str(text) for text in content.get("missing", ())),
         instead=tuple((str(old), str(new)) for old, new in content.get("instead", {}).items()),
         indicator=bool(content.get("indicator", False)),
+        dates=str(content.get("dates", "")),
     )

@@ -2,7 +2,7 @@
 
 A name is a set bundled with scikit-learn or one in the data folder ($BRUIT_DATA, or ../shared/data
 beside the working directory or the repository). Anything with a suffix or a slash is a path to a
-CSV (plain or .gz) or NPZ file.
+CSV, Parquet or NPZ file. What is no text is a data frame in hand.
 """
 
 from pathlib import Path
@@ -15,7 +15,10 @@ from bruit.tasks.data import catalog
 from bruit.tasks.data.agreed_columns import AgreedColumns
 from bruit.tasks.data.agreed_rows import agreed_table
 from bruit.tasks.data.choice import EVERYTHING, Choice
-from bruit.tasks.data.columns import HELP, Columns, nearest, read_csv
+from bruit.tasks.data.columns import HELP, Columns, nearest
+from bruit.tasks.data.formats.csv_file import read_csv
+from bruit.tasks.data.formats.frames import ROWS, Frame
+from bruit.tasks.data.formats.tables import is_table, mend, read_table
 from bruit.tasks.data.public import NOTHING, Agreed
 from bruit.tasks.data.table import (
     LABEL_NAMES,
@@ -35,7 +38,7 @@ FEATURE_NAMES = ("features", "X", "x")
 
 
 def load(
-    name_or_path: str,
+    data: str | Path | Frame,
     label: str | None = None,
     owner: str | None = None,
     agreed: Agreed = NOTHING,
@@ -43,10 +46,11 @@ def load(
     features: bool = True,
     columns: AgreedColumns | None = None,
 ) -> Table:
-    """The table a name or a path means; label and owner name columns (arrays in an NPZ file).
+    """The table a name or a path means, or a data frame holds; label and owner name columns (arrays
+    in an NPZ file).
 
     choice: which columns are used, and what becomes of holes. features: without them, only labels
-    and owners are read of a CSV file. columns: what was agreed on about all columns, label and
+    and owners are read. columns: what was agreed on about all columns, label and
     classes; nothing else is then said about them.
     """
     if columns is not None:
@@ -59,52 +63,72 @@ def load(
                 f"which columns are used, and what becomes of holes, is said in {columns.file}; "
                 "leave columns, drop, fill and holes out"
             )
-        return agreed_table(columns, texts(name_or_path), Path(name_or_path).name, owner)
-    if name_or_path in catalog.BUNDLED:
+        return agreed_table(columns, texts(data), _called(data), owner)
+    if not isinstance(data, str | Path):
+        return from_columns(
+            read_table(data), ROWS, label, owner, agreed=agreed, choice=choice, features=features
+        )
+    name = str(data)
+    if name in catalog.BUNDLED:
         if label is not None or owner is not None:
             raise ConfigError(
-                f"{name_or_path} is bundled with its label and has no owner; leave label and owner "
-                f"out"
+                f"{name} is bundled with its label and has no owner; leave label and owner out"
             )
-        return choose(catalog.load_bundled(name_or_path, agreed), choice)
-    if name_or_path in catalog.SHARED:
-        return catalog.load_shared(name_or_path, label, owner, agreed, choice)
-    path = Path(name_or_path)
-    if not path.suffix and len(path.parts) == 1 and not path.exists():
-        raise ConfigError(
-            f"no data set is called "
-            f"{name_or_path!r}{nearest(name_or_path, tuple(catalog.catalog()))}"
-        )
-    if not path.is_file():
-        raise ConfigError(
-            f"there is no file {name_or_path}; give the path of a CSV or NPZ file, or a known name"
-        )
-    if path.name.endswith((".csv", ".csv.gz")):
+        return choose(catalog.load_bundled(name, agreed), choice)
+    if name in catalog.SHARED:
+        return catalog.load_shared(name, label, owner, agreed, choice)
+    path = _existing(name)
+    if is_table(path):
         return from_columns(
-            read_csv(path), path.name, label, owner, agreed=agreed, choice=choice, features=features
+            read_table(path),
+            path.name,
+            label,
+            owner,
+            agreed=agreed,
+            choice=choice,
+            features=features,
         )
     if path.suffix == ".npz":
         return _load_npz(path, label, owner, agreed, choice)
-    raise ConfigError(f"{path.name} is neither .csv, .csv.gz nor .npz; convert it to one of these")
+    raise ConfigError(
+        f"{path.name} is neither .csv, .csv.gz, .tsv, .parquet nor .npz; {mend(path)}"
+    )
 
 
-def texts(name_or_path: str) -> Columns:
-    """The cells of a CSV file, or of a known data set, as they are written."""
-    if name_or_path in catalog.BUNDLED:
-        return catalog.bundled_texts(name_or_path)
-    if name_or_path in catalog.SHARED:
-        return read_csv(catalog.shared_csv(name_or_path))
-    path = Path(name_or_path)
-    if not path.is_file():
-        known = nearest(name_or_path, tuple(catalog.catalog()))
-        hint = "" if path.suffix else f", and no data set is called that{known}"
-        raise ConfigError(f"there is no file {name_or_path}{hint}")
-    if not path.name.endswith((".csv", ".csv.gz")):
+def texts(data: str | Path | Frame) -> Columns:
+    """The cells of a table as they are written: of a CSV or Parquet file, of a set in the data
+    folder, or of a data frame."""
+    if not isinstance(data, str | Path):
+        return read_table(data)
+    name = str(data)
+    if name in catalog.BUNDLED:
+        return catalog.bundled_texts(name)
+    if name in catalog.SHARED:
+        return read_csv(catalog.shared_csv(name))
+    path = _existing(name)
+    if not is_table(path):
         raise ConfigError(
-            f"{path.name} is no CSV file; a columns file speaks of columns by their names, so give "
-            f"a .csv or .csv.gz"
+            f"{path.name} has no named columns, of which a columns file speaks; give a .csv, "
+            f".csv.gz, .tsv or .parquet: {mend(path)}"
         )
-    return read_csv(path)
+    return read_table(path)
+
+
+def _called(data: str | Path | Frame) -> str:
+    return Path(data).name if isinstance(data, str | Path) else ROWS
+
+
+def _existing(name: str) -> Path:
+    path = Path(name)
+    if not path.suffix and len(path.parts) == 1 and not path.exists():
+        raise ConfigError(
+            f"no data set is called {name!r}{nearest(name, tuple(catalog.catalog()))}"
+        )
+    if not path.is_file():
+        raise ConfigError(
+            f"there is no file {name}; give the path of a CSV, Parquet or NPZ file, or a known name"
+        )
+    return path
 
 
 def bundled() -> dict[str, str]:

@@ -54,7 +54,7 @@ def iid(
     if total > len(labels):
         raise ConfigError(
             f"{peers} peers of these sizes need {total} records, but there are {len(labels)}; "
-            "ask for fewer peers, smaller sizes, or replacement=True"
+            "ask for fewer peers or smaller sizes, or deal copies: split = replicate:SIZE"
         )
     return Split(generator.permutation(len(labels))[:total], _starts(counts))
 

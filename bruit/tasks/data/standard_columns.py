@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Standardized numbers are clipped here, so that a column almost constant in the public part cannot
 # blow up elsewhere.
 STANDARD_LIMIT = 10.0
+GRAIN = 2.0**24  # directions are rounded to its inverse
 
 
 def scaled(
@@ -163,7 +164,11 @@ def _standardize(columns: Array, public: Bools) -> Array:
 
 def principal_directions(columns: Array, public: Bools, components: int) -> Array:
     """The public part's first principal directions, one a row: fewer numbers for the noise to
-    cover."""
+    cover.
+
+    Their numbers are multiples of 2^-24. Libraries of linear algebra differ in the last bits from
+    one processor to another, and one bit of a record is enough for a run to draw other noise.
+    """
     most = min(columns.shape[1], int(public.sum()))
     if not 1 <= components <= most:
         raise ConfigError(
@@ -172,7 +177,7 @@ def principal_directions(columns: Array, public: Bools, components: int) -> Arra
         )
     directions = np.linalg.svd(columns[public], full_matrices=False)[2][:components]
     signs = np.sign(directions[np.arange(components), np.abs(directions).argmax(axis=1)])
-    return np.asarray(directions * signs[:, None])
+    return np.asarray(np.round(directions * signs[:, None] * GRAIN) / GRAIN)
 
 
 def _scale(column: Array) -> float:

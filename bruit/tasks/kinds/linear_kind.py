@@ -20,9 +20,9 @@ from bruit.errors import ConfigError
 from bruit.tasks.data.agreed_columns import AgreedColumns
 from bruit.tasks.data.agreed_rows import fitting, in_words, ready
 from bruit.tasks.data.columns import Columns
+from bruit.tasks.data.formats.tables import read_table
 from bruit.tasks.data.own_rows import (
     Agreement,
-    existing,
     features,
     own_recipe,
     read_rows,
@@ -154,7 +154,7 @@ class LinearKind(TaskKind):
         task = agreement.task
         agreed.refuse(self.name, self.task.classifies)
         self.check_classes(agreed)
-        table = existing(path)
+        table = read_table(path)
         found = fitting(agreed, table)
         for line in in_words(agreed, found):
             tell(f"{table.file}: {line}")

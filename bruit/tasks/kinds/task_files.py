@@ -27,7 +27,7 @@ def build_task(section: TaskSection, peers: int, seed: int) -> Task:
     kind = kinds()[section.kind]
     if section.data is None and kind.drawn is None:
         raise ConfigError(
-            f"a {section.kind} task needs data: a name of `bruit list data`, or a CSV or NPZ file"
+            f"a {section.kind} task needs data: a name of `bruit list data`, or a CSV, Parquet or NPZ file"
         )
     refuse_idle_keys(section)
     return kind.build(section, peers, seed)

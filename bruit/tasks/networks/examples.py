@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def table_of(
     columns: AgreedColumns | None,
 ) -> tuple[Table, tuple[int, ...]]:
     """The table, and the shape of one input where it is known: () for rows of columns."""
-    if isinstance(data, str):
+    if isinstance(data, str | Path) or hasattr(data, "columns"):
         return load(data, label, owner, agreed, choice, columns=columns), ()
     if label is not None or owner is not None or columns is not None:
         raise ConfigError(
@@ -70,7 +71,7 @@ def _arrays(data: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
         inputs, targets, owners = *_of_dataset(data), None
     else:
         raise ConfigError(
-            "data is a name, a path, a pair (inputs, targets) of arrays or tensors, or a Dataset of "
+            "data is a name, a path, a data frame, a pair (inputs, targets) of arrays or tensors, or a Dataset of "
             f"such pairs with a length, found {type(data).__name__}"
         )
     if inputs.ndim < 2 or targets.shape != inputs.shape[:1] or not len(targets):

@@ -18,10 +18,10 @@ from bruit.arrays import Array
 from bruit.errors import ConfigError
 from bruit.tasks.data.agreed_columns import AgreedColumns
 from bruit.tasks.data.agreed_rows import fitting, in_words, ready
+from bruit.tasks.data.formats.tables import read_table
 from bruit.tasks.data.own_rows import (
     Agreement,
     column,
-    existing,
     features,
     own_recipe,
     places,
@@ -187,7 +187,7 @@ class TorchKind(TaskKind):
         """Records by the agreed columns file, as a simulation of the same experiment would prepare
         them."""
         agreed.refuse(self.name, classified)
-        table = existing(path)
+        table = read_table(path)
         found = fitting(agreed, table)
         for line in in_words(agreed, found):
             tell(f"{table.file}: {line}")

@@ -113,7 +113,7 @@ class Torch(Task):
         shape: Sequence[int] = (),
         dtype: str = "float64",
     ) -> Self:
-        """A named set, a CSV or NPZ file, a pair of arrays or tensors (inputs, targets), or a
+        """A named set, a file of one's own, a data frame, a pair of arrays or tensors (inputs, targets), or a
         torch Dataset, dealt to peers.
 
         The words are those of `LinearTask.load`; rows are not divided by their norm and have no

@@ -22,6 +22,7 @@ from bruit.arrays import Array, Ints
 from bruit.digests import ASIDE
 from bruit.errors import ConfigError
 from bruit.tasks.data.choice import EVERYTHING, Choice
+from bruit.tasks.data.formats.frames import Frame
 from bruit.tasks.data.own_rows import Agreement
 from bruit.tasks.data.points import Points
 from bruit.tasks.data.preparation import Preparation, prepare
@@ -103,7 +104,7 @@ class Pairwise(Task):
 
     @staticmethod
     def load(
-        data: str,
+        data: str | Path | Frame,
         loss: str = "auc",
         peers: int | None = None,
         split: str = "iid",

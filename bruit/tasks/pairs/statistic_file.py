@@ -20,7 +20,8 @@ from bruit.errors import ConfigError
 from bruit.tasks.counted import counted
 from bruit.tasks.data import catalog
 from bruit.tasks.data.choice import Choice, Fill, Reading, select
-from bruit.tasks.data.columns import Columns, codes, numbers, read_csv
+from bruit.tasks.data.columns import Columns, codes, numbers
+from bruit.tasks.data.formats.tables import is_table, read_table
 from bruit.tasks.data.own_rows import Agreement
 from bruit.tasks.data.points import Points
 from bruit.tasks.data.public import NOTHING, Agreed, Fact, Source
@@ -165,8 +166,8 @@ def _read(
 ) -> Read:
     if data not in catalog.BUNDLED and data not in catalog.SHARED:
         path = Path(data)
-        if path.is_file() and path.name.endswith((".csv", ".csv.gz")):
-            return _from_csv(read_csv(path), choice, label, owner, labeled, agreed)
+        if path.is_file() and is_table(path):
+            return _from_columns(read_table(path), choice, label, owner, labeled, agreed)
     table = load(data, label, owner, agreed, choice)
     if not labeled:
         return Read(table.features, None, table.owners, table.reading)
@@ -174,7 +175,7 @@ def _read(
     return Read(table.features, marks, table.owners, table.reading)
 
 
-def _from_csv(
+def _from_columns(
     table: Columns,
     choice: Choice,
     label: str | None,

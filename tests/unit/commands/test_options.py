@@ -19,6 +19,7 @@ OWN_WORDS = {
     "--algorithm": "a plan compares protocols, an attack knows two algorithms, and the help lists "
     "them",
     "--book": "among holders a book makes the group; a report is held against one",
+    "--columns": "an experiment takes a columns file; a peer of one without it takes scales alone",
     "--confidence": "an interval informs at 0.95; a refutation accuses somebody, and is surer",
     "--adjacency": "an epsilon is of one adjacency; a plan takes the usual one where none is named",
     "--delta": "what is asked about an experiment is said at its own delta, all else at 1e-6",
@@ -40,6 +41,7 @@ OWN_WORDS = {
     "--positive": "several holders agree on it beforehand; one holder's labels tell it",
     "--relay": "a network is made with a relay of its own; a key names one that is there",
     "--rows-per-person": "a statement tells some numbers of rows unasked; an account none",
+    "--public": "rows that everybody may see: a columns file is made of them; a peer may have none",
     "--protocol": "protocols for values of a domain, for numbers, and for simulated users",
     "--seed": "runs are drawn from a seed; on a real table a seed takes the privacy away, and the "
     "help says so",
@@ -47,6 +49,7 @@ OWN_WORDS = {
     "together",
     "--site": "one's own site: to be shown, or to sign with",
     "--trials": "an audit compares many runs, an attack on digits needs few",
+    "--open/--no-browser": "pages to read are opened, which is all that the command is for; a server says where it is",
 }
 """Options whose sentence or default differs between commands, with the reason; their type never
 does."""
@@ -107,6 +110,16 @@ def test_an_option_has_one_meaning(name):
         assert len({(one.help, one.default) for one in places}) == 1, (
             f"{name} has several meanings: {places}"
         )
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_the_same_is_said_in_the_same_words(name):
+    """What holds unasked is "by default", what may be given twice "May be repeated."; helps are
+    sentences."""
+    for one in FOUND[name]:
+        assert one.help.endswith((".", "?")), f"{one.command} {name}: {one.help}"
+        assert not re.search("left out|not named|several are|several times", one.help), one
+        assert ("May be repeated" in one.help) == one.type.startswith("list["), one
 
 
 def test_the_table_of_differences_is_not_longer_than_it_must_be():

@@ -87,6 +87,7 @@ CALLS = {
     "peer data": "peer data table.csv --experiment own.toml --out records.npz",
     "peer backup": "peer backup village/peer-0/site.toml --out backup.zip",
     "columns init": "columns init table.csv --label y --out columns.toml",
+    "columns suggest": "columns suggest --public table.csv --label y --out suggested.toml",
     "columns check": "columns check agreed.toml table.csv",
     "auc": "auc table.csv --score s --label y --epsilon 8",
     "mean": "mean table.csv --column s --low 0 --high 1 --epsilon 8",
@@ -108,9 +109,11 @@ ELSEWHERE = {
     "network doctor": "it calls others: tests/unit/peers/test_doctor.py reads its JSON",
     "relay run": "it serves until SIGTERM: tests/e2e/test_shipped.py",
     "network demo": "it starts processes: tests/e2e/test_network_cli.py reads its JSON",
+    "pairwise": "two holders answer each other: tests/e2e/test_two_holders.py reads its JSON",
 }
 WITHOUT = {
     "ui": "it serves a page until Ctrl-C, and says where",
+    "docs": "it opens a page, and says where that is",
     "network nursery": "a demonstration starts it, hidden: its output is a log",
 }
 

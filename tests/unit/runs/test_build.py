@@ -9,7 +9,7 @@ import pytest
 import bruit as br
 from bruit.commands.listing import listing
 from bruit.graphs import butterfly, complete, grid, path, ring, star
-from bruit.runs.build import build, build_task
+from bruit.runs.build import build, build_privacy, build_task
 from bruit.runs.entrance import check_schedule
 from bruit.runs.file import bundled, from_dict, parse, read
 from bruit.runs.run import rehearse
@@ -260,3 +260,22 @@ def test_ideal_arithmetic_is_asked_for_by_its_name():
         br.ConfigError, match="arithmetic is a choice of gaussian noise, found laplace"
     ):
         built(text.replace("[privacy]", '[privacy]\nmechanism = "laplace"'))
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise"),
+    [
+        ("histogram", 'mechanism = "randomized-response"\ngamma = 0.5'),
+        (
+            "ridge",
+            'mechanism = "noise-by-size"\nlevel = "record"\nlipschitz = 1.0\n'
+            "ridge = 1.0\nnoise_multiplier = 2.0",
+        ),
+    ],
+)
+def test_a_clip_that_nothing_reads_is_refused(kind, noise):
+    """It was left out in silence, and noise that was thought to be of half the size was not."""
+    text = f"""graph = "ring:6"\nsteps = 3\n[task]\nkind = "{kind}"\n[algorithm]\nname = "averaging"
+[privacy]\n{noise}\nclip = 0.5"""
+    with pytest.raises(br.ConfigError, match=r"clips nothing to privacy.clip = 0.5.*leave"):
+        build_privacy(parse(text).privacy, br.Averaging(), ring(6), 3, 0)

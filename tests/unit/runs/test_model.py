@@ -10,7 +10,7 @@ import pytest
 import bruit as br
 from bruit.runs.model import read_model
 from bruit.tasks import Logistic, Pairwise, Ridge, Softmax, histogram
-from bruit.tasks.data.columns import read_csv
+from bruit.tasks.data.formats.csv_file import read_csv
 from bruit.tasks.data.public import Agreed
 from bruit.tasks.data.public_part import _held_out
 from bruit.tasks.data.sources import load

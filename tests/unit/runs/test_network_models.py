@@ -14,7 +14,7 @@ from bruit.errors import ConfigError
 from bruit.runs.model import model_from, read_model
 from bruit.runs.predictions import predictions
 from bruit.runs.result import load, load_model
-from bruit.tasks.data.recipe import as_columns
+from bruit.tasks.data.formats.frames import as_columns
 
 
 def net(inputs: int, outputs: int) -> nn.Module:

@@ -10,6 +10,7 @@ import pytest
 import bruit as br
 from bruit.algorithms.algorithm import Algorithm, catalog
 from bruit.algorithms.schedules.walk.schedule import Walk
+from bruit.algorithms.turns import enough
 from bruit.graphs import graph
 from bruit.privacy.ledger import AT_MOST, Budget
 from bruit.privacy.toolbox.pld import compose_epsilon
@@ -29,12 +30,16 @@ FIXED = {  # how often a peer releases in 12 steps, if that is known before the 
     "federated-admm": 6,
     "gossip-sgd": 12,
     "gosta": 1,
+    "mafalda": 12,
     "masked-consensus": 12,
     "gosta-rounds": 1,
     "model-propagation": 1,
     "pair-averaging": 1,
+    "private-descent": 6,
     "renoised": 1,
     "ring-sum": 3,
+    "robust-averaging": 1,
+    "robust-sgd": 12,
     "token-histogram": 3,
     "u1-gossip": 1,
     "u2-gossip": 1,
@@ -142,6 +147,35 @@ def test_a_simulation_is_made_for_the_walk_that_it_runs():
         section, algorithm, where, 200, 0, planned=planned_releases(algorithm, where, 200)
     )
     assert planned.sigma > max(sizes)
+
+
+@pytest.mark.parametrize("updates", [None, 4])
+def test_a_turn_of_graph_learning_is_not_charged_as_two(updates):
+    """Counted line by line: a gradient in turns of learning, up to `updates`, and a loss in every
+    fifth turn; planned were two releases for every turn."""
+    algorithm = br.GraphLearning(look=2, learn=3, updates=updates)
+    where, steps = graph("complete:4"), 40
+    for seed in range(3):
+        run = rehearse(algorithm, where, None, steps, seed)
+        turns = np.bincount(np.concatenate((run.trace.meetings.a, run.trace.meetings.b)))
+        made = run.ledger.counts()[:, run.ledger.is_data()].sum(axis=1)
+        gradients = made - 2 - turns // 5
+        assert (gradients >= 0).all()
+        assert (gradients <= (turns if updates is None else 4)).all()
+        assert (made <= [algorithm.released(int(one)) for one in turns]).all()
+        assert updates is None or (gradients == 4).all()
+    planned = planned_releases(algorithm, where, steps).most
+    turns = enough(algorithm.schedule, where, steps, algorithm.turns(where, steps)).turns
+    assert planned == 2 + min(turns, updates or turns) + turns // 5 < 2 + 2 * turns
+
+
+def test_the_number_for_graph_learning_is_reached_but_for_one():
+    """Two peers whose meetings are in step learn in all but the first."""
+    algorithm, where = br.GraphLearning(look=1, learn=500), graph("path:2")
+    run = rehearse(algorithm, where, None, 40, 1)
+    turns = len(run.trace.meetings.a)
+    made = run.ledger.counts()[:, run.ledger.is_data()].sum(axis=1)
+    assert made.tolist() == [algorithm.released(turns) - 1] * 2
 
 
 def test_caps_and_drawn_participants():

@@ -5,7 +5,7 @@ import pytest
 
 import bruit as br
 from bruit.graphs import ring
-from bruit.runs.many.repeat import cores
+from bruit.on.cores import cores
 from bruit.runs.many.sweep import sweep, to_table
 from bruit.tasks import Logistic, Records
 

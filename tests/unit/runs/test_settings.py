@@ -39,7 +39,7 @@ def test_values_are_read_as_toml_and_comments_stay():
     [
         ["steps=7"],
         ["privacy.epsilon=", "privacy.sigma=0.5"],
-        ["engine.loss=0.1"],
+        ["engine.name=events", "engine.loss=0.1"],
         ["task.vocabulary.color=['red', 'a \"b\"']"],
         ["references=false"],
     ],

@@ -12,8 +12,8 @@ from bruit.tasks import Logistic, Personal, Ridge, Softmax
 from bruit.tasks.data.agreed_columns import parse_agreed, read_agreed
 from bruit.tasks.data.agreed_rows import complaints, fitting, in_words
 from bruit.tasks.data.catalog import locate
-from bruit.tasks.data.columns import read_csv
-from bruit.tasks.data.columns_draft import draft
+from bruit.tasks.data.drafts.header import draft
+from bruit.tasks.data.formats.csv_file import read_csv
 from bruit.tasks.data.own_rows import Agreement
 from bruit.tasks.kinds.section import TaskSection
 from bruit.tasks.kinds.task_files import build_task
@@ -158,7 +158,7 @@ def test_all_complaints_are_counted(made):
         ("scale = 10", "scale = 0", "columns.age.scale is a finite number above 0"),
         ("scale = 10", "scale = nan", "columns.age.scale is a finite number"),
         ("low = 100", "low = 400", "the range 400 to 300"),
-        ('kind = "two"', 'kind = "pair"', "columns.sex.kind is one of number, category, two"),
+        ('kind = "two"', 'kind = "pair"', "columns.sex.kind is one of number, date, category, two"),
         ('["f", "m"]', '["f"]', "at least two different values, found f"),
         ('["f", "m"]', '["f", "m", "x"]', "kind two and has 3 values"),
         ('base = "1"', 'base = "7"', "columns.pain.base is '7', which is none of its values"),

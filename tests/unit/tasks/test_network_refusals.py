@@ -154,7 +154,7 @@ def test_data_of_another_type_or_device_is_refused():
         ((rows.to(torch.complex64), marks), "the inputs are of type complex64"),
         ((rows + torch.nan, marks), "the inputs of record 0 hold a number that is not finite"),
         ((rows, marks[:4]), r"inputs are \(10, 9\) and targets \(4,\)"),
-        (3, "data is a name, a path, a pair"),
+        (3, "data is a name, a path, a data frame, a pair"),
     ):
         with pytest.raises(ConfigError, match=sentence):
             br.tasks.Torch.load(data, "mlp:4", peers=2)

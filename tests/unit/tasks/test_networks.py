@@ -3,6 +3,7 @@ is true."""
 
 import subprocess
 import sys
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -282,3 +283,18 @@ def test_records_that_were_prepared_for_another_network_are_refused(key, other, 
     told = kind.agreed(TaskSection.model_validate(agreed | {key: other}))
     with pytest.raises(ConfigError, match=f"were prepared for {key} = .*; prepare them again"):
         read_share(tmp_path / "n.npz", 0, 3, "torch", options=told)
+
+
+@pytest.mark.parametrize("name", ["mlp", "pictures", "odd"])
+def test_a_network_travels_to_other_processes_and_answers_the_same_in_parts(name):
+    """As blocks of peers ask it; torch may sum a batch of another size in another order."""
+    module = MODULES[name]
+    task = task_of(module if isinstance(module, str) else module(), sizes=(5, 3, 7, 4))
+    there = ForkingPickler.loads(ForkingPickler.dumps(task))
+    ids, models = np.arange(task.peers), moved(task)
+    answers = task.gradient(ids, models)
+    assert np.array_equal(there.gradient(ids, models), answers)
+    assert np.array_equal(there.start(), task.start())
+    for some in (ids[:2], ids[2:], ids[:1]):
+        apart = there.gradient(some, models[some]) - answers[some]
+        assert np.abs(apart).max() <= 1e-12

@@ -234,7 +234,7 @@ def test_names_and_paths_that_are_not_there(tmp_path, monkeypatch):
         data.load("digitz")
     with pytest.raises(ConfigError, match=r"there is no file nowhere/table.csv"):
         data.load("nowhere/table.csv")
-    with pytest.raises(ConfigError, match=r"notes.txt is neither .csv, .csv.gz nor .npz"):
+    with pytest.raises(ConfigError, match=r"notes.txt is neither .csv, .csv.gz, .tsv, .parquet"):
         data.load(write(tmp_path, "hello", "notes.txt"))
     with pytest.raises(ConfigError, match=r"bundled with its label and has no owner"):
         data.load("iris", label="species")
@@ -244,7 +244,7 @@ def test_names_and_paths_that_are_not_there(tmp_path, monkeypatch):
     ):
         data.load("houses")
     (tmp_path / "bad.csv").write_bytes(b"a,label\n\xff\xfe,1\n")
-    with pytest.raises(ConfigError, match=r"bad.csv could not be read as CSV text"):
+    with pytest.raises(ConfigError, match=r"bad.csv is not UTF-8 text: line 2"):
         data.load(str(tmp_path / "bad.csv"))
 
 
@@ -326,7 +326,9 @@ def test_bad_preparations_are_refused(options, message):
 
 def test_labels_that_do_not_fit_the_task(tmp_path):
     with pytest.raises(
-        ConfigError, match=r"iris has 3 different labels, logistic regression needs 2; use Softmax"
+        ConfigError,
+        match=r"iris has 3 different labels, logistic regression needs 2; use Softmax .*; they are "
+        "setosa, versicolor, virginica",
     ):
         Logistic.load("iris", peers=3)
     with pytest.raises(

@@ -17,6 +17,7 @@ from bruit.graphs import complete
 from bruit.peers.site.own_records import OwnTask
 from bruit.personal.alternate import Losses
 from bruit.runs.build import build
+from bruit.runs.engines.held_part import HeldPart
 from bruit.runs.file import parse
 from bruit.sklearn.holders import hold
 from bruit.tasks import (
@@ -31,7 +32,8 @@ from bruit.tasks import (
     Statistic,
     Torch,
 )
-from bruit.tasks.data.columns import codes, read_csv
+from bruit.tasks.data.columns import codes
+from bruit.tasks.data.formats.csv_file import read_csv
 from bruit.tasks.data.preparation import Preparation, prepare
 from bruit.tasks.data.public import Fact
 from bruit.tasks.data.sources import load
@@ -67,6 +69,7 @@ SAMPLES = {
     Neighbors: lambda: Neighbors(FEATURES, FEATURES),
     Reacting: lambda: Reacting(Neighbors(FEATURES, FEATURES), 1.0, 1.0),
     Canary: lambda: Canary(Mean(FEATURES), 0, Mean(FEATURES)),
+    HeldPart: lambda: HeldPart(Mean(FEATURES), np.arange(6), 6),
 }
 
 

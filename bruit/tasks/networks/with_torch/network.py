@@ -79,6 +79,13 @@ class PeerNetwork:
         self.numbers = self.dim
         self._try_twins()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock, which is of one process."""
+        return {name: kept for name, kept in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept, _lock=RLock())
+
     @property
     def batched(self) -> bool:
         """Whether all weights are in layers with twins."""

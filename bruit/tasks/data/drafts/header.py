@@ -6,10 +6,10 @@ public knowledge, so that the file can be shown to everybody (silo:SILO-7).
 
 from __future__ import annotations
 
-import json
-
 from bruit.errors import ConfigError
 from bruit.tasks.data.columns import Columns, kind_of
+from bruit.tasks.data.drafts.words import key, quoted
+from bruit.tasks.data.formats.dates import are_dates
 from bruit.tasks.data.table import LABEL_NAMES, OWNER_NAMES
 
 HEAD = """\
@@ -42,6 +42,16 @@ kind = "number"
 # instead = {{ 0 = 200 }} # what is read instead of a cell
 # hole = "refuse"       # or a number, "indicator" (a column of its own), "leave out" (the row)
 """
+DATE_PART = """
+[columns.{name}]
+kind = "date"
+# form = "iso"          # how it is written: 2024-03-01, or "%d.%m.%Y" and the like
+# center =              # FILL: a date, 2020-01-01
+# scale =               # FILL: a number of days
+# low =                 # earlier dates are cut to this
+# high =                # later ones to this
+# hole = "refuse"       # or a date, "indicator" (a column of its own), "leave out" (the row)
+"""
 CATEGORY_PART = """
 [columns.{name}]
 kind = "category"       # "two" for two values, coded -1/2 and 1/2
@@ -66,25 +76,13 @@ def draft(table: Columns, label: str | None = None, owner: str | None = None) ->
         raise ConfigError(f"{table.file} has no column besides label and owner")
     text = HEAD.format(file=table.file)
     if owner is not None:
-        text = text.replace('# owner = "hospital"   ', f"owner = {json.dumps(owner)}   ", 1)
+        text = text.replace('# owner = "hospital"   ', f"owner = {quoted(owner)}   ", 1)
     named = (
-        '""                  # FILL: the column that is learned'
-        if label is None
-        else _quoted(label)
+        '""                  # FILL: the column that is learned' if label is None else quoted(label)
     )
     text += LABEL_PART.replace("{name}", named)
     for name in features:
         part = NUMBER_PART if kind_of(table.of(name)) == "numbers" else CATEGORY_PART
-        text += part.format(name=_key(name))
+        part = DATE_PART if are_dates(table.of(name)) else part
+        text += part.format(name=key(name))
     return text
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
-
-
-def _key(name: str) -> str:
-    plain = name and all(
-        letter.isascii() and (letter.isalnum() or letter in "_-") for letter in name
-    )
-    return name if plain else _quoted(name)
