@@ -4,11 +4,11 @@ VENV := .venv
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 BIN := $(VENV)/bin
-CODE := bruit papers tests docs benchmarks
+CODE := bruit papers tests docs benchmarks release website
 export PYTHONDONTWRITEBYTECODE :=
 # compiled files are kept: tests start hundreds of processes
 
-.PHONY: run test fast slowest checked lint style types warm format bench browser clean
+.PHONY: run test fast slowest checked lint style types warm format bench browser site release-check clean
 
 # pip names some fifty packages; of these the ones bruit asks for are told, and errors as they are.
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --editable
@@ -72,6 +72,14 @@ format: $(VENV)/dev
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.speed
+
+# The documentation as pages for a browser, into build/site: strict, a link that leads nowhere is an error.
+site: $(VENV)/dev
+	$(BIN)/python -m website
+
+# What must hold before a release: wheel and sdist are made and tried, licences and bill of materials written. Uploads nothing.
+release-check: $(VENV)/dev
+	$(BIN)/python -m release
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,16 +10,20 @@ from bruit.commands.starting import end_in_one_line
 
 end_in_one_line()  # before anything that takes long to load
 
-from bruit import graphs, personal, tasks
+from bruit import graphs, on, personal, tasks
 from bruit.algorithms.gossip.averaging import Averaging
 from bruit.algorithms.gossip.chebyshev import Chebyshev
+from bruit.algorithms.gossip.decor import Decor
 from bruit.algorithms.gossip.gopa import Gopa
 from bruit.algorithms.gossip.gossip_admm import GossipADMM
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.mafalda import Mafalda
 from bruit.algorithms.gossip.masked_consensus import MaskedConsensus
 from bruit.algorithms.gossip.muffliato import butterfly_muffliato, muffliato, randomized_muffliato
 from bruit.algorithms.gossip.pair_averaging import PairAveraging
 from bruit.algorithms.gossip.renoised import Renoised
+from bruit.algorithms.gossip.robust_averaging import RobustAveraging
+from bruit.algorithms.gossip.robust_sgd import RobustSGD
 from bruit.algorithms.pairs.dual_averaging import DualAveraging
 from bruit.algorithms.pairs.dual_averaging_rounds import DualAveragingRounds
 from bruit.algorithms.pairs.gosta import Gosta
@@ -30,6 +34,7 @@ from bruit.algorithms.personal.boosting import Boosting
 from bruit.algorithms.personal.graph_learning import GraphLearning
 from bruit.algorithms.personal.model_propagation import ModelPropagation
 from bruit.algorithms.personal.personalized import Personalized
+from bruit.algorithms.personal.private_descent import PrivateDescent
 from bruit.algorithms.schedules.ballots.schedule import Ballots
 from bruit.algorithms.schedules.pairs.schedule import Pairs
 from bruit.algorithms.schedules.rounds.schedule import Rounds
@@ -49,10 +54,13 @@ from bruit.mechanisms import (
     Gaussian,
     GaussianPerPeer,
     Laplace,
+    NoiseBySize,
     RandomizedResponse,
     RecordSums,
 )
+from bruit.privacy.odometer import Odometer
 from bruit.runs.crashes.crash import load_crash
+from bruit.runs.engines.blocks import Blocks
 from bruit.runs.engines.bulk import Bulk
 from bruit.runs.engines.engine import Stop
 from bruit.runs.engines.events import Events
@@ -68,12 +76,14 @@ __all__ = [
     "AlgorithmError",
     "Averaging",
     "Ballots",
+    "Blocks",
     "Boosting",
     "BruitError",
     "Bulk",
     "Chebyshev",
     "ConfigError",
     "ConformanceError",
+    "Decor",
     "DiscreteGaussian",
     "DualAveraging",
     "DualAveragingRounds",
@@ -89,18 +99,24 @@ __all__ = [
     "GostaRounds",
     "GraphLearning",
     "Laplace",
+    "Mafalda",
     "MaskedConsensus",
     "MaskedSGD",
     "ModelPropagation",
+    "NoiseBySize",
+    "Odometer",
     "PairAveraging",
     "Pairs",
     "Personalized",
     "PrivacyError",
+    "PrivateDescent",
     "PublicModel",
     "RandomizedResponse",
     "RecordSums",
     "Renoised",
     "RingSum",
+    "RobustAveraging",
+    "RobustSGD",
     "Rounds",
     "Run",
     "Stop",
@@ -119,6 +135,7 @@ __all__ = [
     "load_crash",
     "load_model",
     "muffliato",
+    "on",
     "personal",
     "randomized_muffliato",
     "rehearse",

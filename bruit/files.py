@@ -103,6 +103,13 @@ def private_folder(path: Path) -> list[str]:
     return found
 
 
+def closed_folder(path: Path) -> None:
+    """Make a folder that its owner alone may enter. Files in one that was closed before are not
+    looked at: nobody else could reach them, however many they are."""
+    if not path.is_dir() or open_to_others(path):
+        private_folder(path)
+
+
 def open_to_others(path: Path) -> bool:
     """Whether others on this machine may read a file, as far as its own mode says."""
     return os.name == "posix" and path.exists() and bool(path.stat().st_mode & 0o077)

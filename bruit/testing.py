@@ -28,7 +28,7 @@ from bruit.arrays import Array, Ints
 from bruit.errors import AlgorithmError, BruitError, ConformanceError, PrivacyError
 from bruit.graphs import Graph, GraphSequence, complete, grid
 from bruit.graphs import graph as named_graph
-from bruit.mechanisms import Gaussian
+from bruit.mechanisms import Gaussian, Mechanism
 from bruit.privacy.checks import TheoremCase as TheoremCase
 from bruit.privacy.checks import check_guarantee as check_guarantee
 from bruit.privacy.ledger import Ledger
@@ -315,10 +315,15 @@ class ScriptedDoor(TaskDoor):
     records say."""
 
     def _release(
-        self, at: Address, raw: Array, level: float = 1.0, on: OnGrid | None = None
+        self,
+        at: Address,
+        raw: Array,
+        level: float = 1.0,
+        on: OnGrid | None = None,
+        measured: Mechanism | None = None,
     ) -> Array:
         rows = Replay(17).normal("script", at.ids, at.steps, at.use, raw.shape[1])
-        return super()._release(at, rows, level, on)
+        return super()._release(at, rows, level, on, measured)
 
     def _masked_answer(self, at: Address, x: Array, grain: float) -> Ints:
         rows = Replay(17).normal("script", at.ids, at.steps, at.use, x.shape[1])
@@ -388,6 +393,10 @@ class _Scaled(SourceDoor):
         picks = (np.arange(len(owners)) + self._count) % len(self._rows)
         self._count += len(owners)
         return self._rows[picks]
+
+    def _symbols(self, sources: Ints) -> Array:
+        """Noise between two peers is one of the answers, the same at both ends."""
+        return self._rows[sources % len(self._rows)]
 
     def _fresh(self, owners: Any, data: bool) -> Array:
         return self._answer(owners)

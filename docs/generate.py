@@ -29,6 +29,7 @@ from bruit.mechanisms.mechanism import of_files
 from bruit.runs import file as config
 from bruit.runs.build import FROM_TASK
 from bruit.tasks.kinds.kind import kinds
+from bruit.tasks.kinds.section import TaskSection
 from docs import theorems
 
 FOLDER = Path(__file__).parent / "reference"
@@ -57,11 +58,13 @@ def pages() -> dict[Path, str]:
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return (
-        "\n".join(
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-        )
-        + "\n"
+        "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines) + "\n"
     )
+
+
+def _cell(text: str) -> str:
+    """Nothing in it ends a cell, or reads as a link by reference."""
+    return text.replace("|", "\\|").replace("][", "]\\[")
 
 
 def flowed(text: str) -> str:
@@ -297,7 +300,7 @@ def experiment_file() -> str:
 
 def sections() -> dict[str, type[BaseModel]]:
     return {
-        "task": config.TaskSection,
+        "task": TaskSection,
         "algorithm": config.AlgorithmSection,
         "privacy": config.PrivacySection,
         "engine": config.EngineSection,
@@ -320,7 +323,7 @@ def keys_table(model: type[BaseModel], section: str, said: dict[str, Any]) -> st
             else f"`{field.default}`"
         )
         rows.append((f"`{key}`", default, said["keys"][name]))
-    if model is config.TaskSection:
+    if model is TaskSection:
         own = dict.fromkeys(key for kind in kinds().values() for key in kind.own_keys)
         rows += [(f"`{key}`", "", said["keys"][f"task.{key}"]) for key in own]
     if model is config.PrivacySection:
@@ -331,9 +334,10 @@ def keys_table(model: type[BaseModel], section: str, said: dict[str, Any]) -> st
 def mechanism_rows(shown: set[str], said: dict[str, Any]) -> list[tuple[str, str, str]]:
     """The keys that only some mechanism reads."""
     found = {}
-    for kind in of_files().values():
-        for field in dataclasses.fields(kind):
-            if field.name in (*kind.keys, *kind.sizes) and field.name not in shown:
+    records: dict[str, Any] = {**of_files()}
+    for record in records.values():
+        for field in dataclasses.fields(record):
+            if field.name in (*record.keys, *record.sizes) and field.name not in shown:
                 found[field.name] = (
                     f"`{field.name}`",
                     "" if field.name in FROM_TASK else f"`{field.default}`",

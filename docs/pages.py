@@ -30,11 +30,15 @@ from pathlib import Path
 from types import ModuleType
 
 from bruit.commands import cli
+from bruit.errors import BruitError
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     path
-    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    for path in [
+        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
     if "notes" not in path.relative_to(ROOT).parts  # included in generated pages, and run there
 )
 FENCE = re.compile(
@@ -72,7 +76,8 @@ def blocks(text: str) -> list[Block]:
 
 
 def command(line: str) -> str:
-    """What a bruit command prints; it must exit with 0, or with the code that its comment names."""
+    """What a bruit command prints, errors too; it must exit with 0, or with the code that its
+    comment names."""
     wanted = re.search(r"# exit code (\d+)", line)
     arguments = shlex.split(line, comments=True)[1:]
     shown = io.StringIO()
@@ -80,7 +85,13 @@ def command(line: str) -> str:
         contextlib.redirect_stdout(shown),
         unittest.mock.patch.object(sys, "argv", ["bruit", *arguments]),
     ):
-        code = cli.app(arguments, prog_name="bruit", standalone_mode=False)
+        try:
+            code = cli.app(arguments, prog_name="bruit", standalone_mode=False)
+        except BruitError as error:
+            if wanted is None:
+                raise
+            print(f"error: {error}")
+            code = error.exit_code
     assert int(code or 0) == (int(wanted[1]) if wanted else 0), f"{line}: exit code {code}"
     return shown.getvalue()
 

@@ -113,7 +113,7 @@ def _statuses(tree: ast.Module) -> Iterator[str]:
     }
     kinds = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and _states(node)]
     inside = {id(part) for kind in kinds for part in ast.walk(kind)}
-    named = {
+    named: set[str] = {
         node.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant)

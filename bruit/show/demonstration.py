@@ -17,11 +17,13 @@ from rich.text import Text
 from bruit.algorithms.algorithm import EVERYBODY
 from bruit.arrays import Array
 from bruit.graphs.sequence import Butterfly, butterfly
+from bruit.how_many import how_many
 from bruit.peers.engine import held_ports
 from bruit.peers.founding.demo import orders, table, watch
 from bruit.peers.founding.founding import START_TIMEOUT, plan_network, settle
 from bruit.peers.founding.nursery import Nursery
 from bruit.peers.site.agreed_run import AgreedRun
+from bruit.peers.site.signed_report import check, disagreements
 from bruit.peers.wire.address_book import AddressBook
 from bruit.privacy.pair_table import Summary
 from bruit.runs.run import rehearse
@@ -65,23 +67,35 @@ class Demonstration:
     summary: Summary | None
     why: str  # why there is no summary
     missed: bool
+    flaws: list[str]  # why the signed reports cannot all be believed
 
     @property
     def code(self) -> int:
-        """0 when everybody took part to the end, 1 when somebody was missed on the way or one had
-        another problem."""
-        return 1 if self.missed or any(one["problems"] for one in self.reports) else 0
+        """0 when everybody took part to the end, 1 when somebody was missed on the way, one had
+        another problem, or a signature does not hold."""
+        wrong = self.missed or self.flaws or any(one["problems"] for one in self.reports)
+        return 1 if wrong else 0
 
     def plain(self) -> dict[str, Any]:
         scores = self.scores
         return {
             "reports": self.reports,
+            "verified": not self.flaws,
+            "flaws": self.flaws,
             "scores": None if scores is None else {**vars(scores), "better": scores.better},
             "privacy": None if self.summary is None else report.summary_json(self.summary),
         }
 
     def lines(self) -> Iterator[RenderableType]:
         yield _reports(self.reports, self.scores)
+        for one in self.reports:
+            yield from (Text(f"peer {one['peer']}: {word}") for word in one["problems"])
+        yield from (Text(f"NOT VERIFIED: {word}") for word in self.flaws)
+        if not self.flaws:
+            yield Text(
+                f"{how_many(len(self.reports), 'signed report')} verified: each by the key in the address"
+                " book, all of one run"
+            )
         if self.scores is not None and self.verdict is not None:
             yield _comparison(self.scores)
             yield Text(self.verdict)
@@ -110,7 +124,8 @@ def demonstrate(
     sites = settle(
         agreed, home, timeout=patience(peers), start_timeout=max(START_TIMEOUT, 5.0 * peers)
     )
-    ports = [entry.port for entry in AddressBook.read(sites[0].parent / "book.toml").entries]
+    book = AddressBook.read(sites[0].parent / "book.toml")
+    ports = [entry.port for entry in book.entries]
     with held_ports(ports), Nursery(orders(sites, together), home / "nursery.txt") as nursery:
         if screen is None:
             reports = watch(sites, nursery.children, None)
@@ -124,8 +139,20 @@ def demonstrate(
     summary, why = (None, "somebody was missed on the way") if missed else _summary(agreed)
     sentence = None if scores is None else verdict(scores, agreed)
     return Demonstration(
-        reports=reports, scores=scores, verdict=sentence, summary=summary, why=why, missed=missed
+        reports=reports,
+        scores=scores,
+        verdict=sentence,
+        summary=summary,
+        why=why,
+        missed=missed,
+        flaws=unverified(sites, book),
     )
+
+
+def unverified(sites: list[Path], book: AddressBook) -> list[str]:
+    """What `bruit peer report` finds wrong with everybody's signed report: nothing, if all is well."""
+    found = [check(site.parent / "state" / "report.json", book) for site in sites]
+    return [f"{one.path}: {one.wrong}" for one in found if one.wrong] + disagreements(found)
 
 
 def patience(peers: int) -> float:

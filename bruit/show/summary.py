@@ -23,6 +23,7 @@ from bruit.privacy.theorems.walk import RealizedWalk
 from bruit.runs.attempts import attempts
 from bruit.runs.both_levels import both_levels
 from bruit.runs.communication import communication
+from bruit.runs.engines.blocks import blocks_words
 from bruit.runs.expected import expected
 from bruit.runs.model import FILE as MODEL
 from bruit.runs.model import NO_NOISE, WITHOUT_ROWS
@@ -354,7 +355,9 @@ def traffic(run: Run) -> str:
     """How much was said, in one sentence."""
     messages, sent = run.trace.messages, run.trace.bytes
     each = f", {sent / messages:.4g} a message" if messages else ""
-    return f"{how_many(messages, 'message')}, {how_many(sent, 'byte')} of payload{each}"
+    parts = blocks_words(run.engine)
+    said = f"{how_many(messages, 'message')}, {how_many(sent, 'byte')} of payload{each}"
+    return f"{said}; {parts}" if parts else said
 
 
 def screen(run: Run, summary: Summary) -> Iterator[RenderableType]:

@@ -26,6 +26,7 @@ from bruit.privacy.guarantee import STATUSES
 from bruit.privacy.theorem import Theorem
 from docs import theorems
 from docs.pages import ROOT
+from website import codes as codes_of_the_site
 
 PARTS = {
     "gossip": "gossip",
@@ -347,3 +348,18 @@ def test_no_section_of_a_document_elsewhere_is_cited() -> None:
         and path != Path(__file__).resolve()
         and outside.search(path.read_text())
     ] == []
+
+
+def test_the_site_knows_where_every_statement_stands() -> None:
+    assert set(codes_of_the_site.places()) == set(statements())
+    unknown = "gossip:" + "MUF" + "-99"  # taken apart, since no file may cite what nobody states
+    page = codes_of_the_site.linked(
+        f'<p>by <code>gossip:MUF-2</code>, {unknown} <a href="x">gossip:MUF-2</a></p>'
+        "<pre>gossip:MUF-2</pre>",
+        "how-to/plan.html",
+    )
+    to = '<a class="spec" href="../theory/gossip/exact-loss.html#muf-2">gossip:MUF-2</a>'
+    assert page == (
+        f'<p>by <code>{to}</code>, {unknown} <a href="x">gossip:MUF-2</a></p>'
+        "<pre>gossip:MUF-2</pre>"
+    )

@@ -29,7 +29,7 @@ from bruit.graphs import Graph, GraphSequence, spectral_gap
 from bruit.graphs.coordinates import coordinates, talking
 from bruit.how_many import how_many
 from bruit.planning.gossip import mixed_rounding
-from bruit.planning.precision import Planned
+from bruit.planning.noise import Planned
 from bruit.privacy.charge import Charge
 from bruit.runs.build import Experiment, build
 from bruit.runs.file import parse

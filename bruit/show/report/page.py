@@ -15,6 +15,7 @@ from pathlib import Path
 from bruit.errors import ConfigError
 from bruit.files import check_place, write_whole
 from bruit.how_many import how_many
+from bruit.on import Workplace, chosen, place_for
 from bruit.privacy.guarantee import REALLY
 from bruit.runs.both_levels import PROMISE
 from bruit.runs.result import Run
@@ -286,11 +287,13 @@ def write_report(
     path: str | Path,
     delta: float | None = None,
     progress: Progress | None = None,
+    on: Workplace | str | None = None,
 ) -> Path:
     """Write one self-contained HTML file about a run (or its folder), or comparing several runs and
-    sweeps."""
+    sweeps. All pairs are accounted for `on` another place, if one is given."""
     target = Path(path)
     check_place(target)
-    content = render(sources, delta, progress).encode()
+    with chosen(place_for(1, on)):
+        content = render(sources, delta, progress).encode()
     write_whole(target, lambda stream: stream.write(content))
     return target

@@ -10,6 +10,7 @@ from bruit.graphs import Graph
 from bruit.how_many import how_many
 from bruit.mechanisms import Mechanism, RecordSums
 from bruit.privacy.guarantee import MOVED
+from bruit.runs.engines.blocks import blocks_words
 from bruit.show.drawing.markup import Markup, join, number, section, tag
 from bruit.show.report.story import Story
 from bruit.show.summary import headline, length
@@ -50,7 +51,11 @@ def what_was_run(story: Story) -> list[str]:
         )
         sentences += _hidden(run.privacy, limit)
     name = str(run.engine.get("name", ""))
-    sentences.append(f"This was {HELD.get(name, f'run by the engine {name}')}.")
+    parts = blocks_words(run.engine)
+    held = (
+        "a simulation by several workers" if parts else HELD.get(name, f"run by the engine {name}")
+    )
+    sentences.append(f"This was {held}{f' ({parts})' if parts else ''}.")
     if run.before is not None:
         sentences.append(
             f"It followed an earlier run in the same ledger, and carried on with {run.carried};"

@@ -10,6 +10,7 @@ from typing import Any
 from bruit.show.statement.paper_facts import PaperFacts
 
 CHECKED, ASSUMED, OPEN_LINE = "checked", "assumed", "not covered"
+EXACTLY = "of its noise, exactly; what rounding adds is in epsilon"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +102,7 @@ long as the records. Periods are the curator's to set.
 ## Residual risk
 
 epsilon = {facts.epsilon:.6g} at delta = {facts.delta:g} ({facts.unit}, {facts.status}); mu = {mu:.6g} of Gaussian DP \
-({"exactly" if exact else "the same epsilon at this delta, no guarantee of its own"}).
+({EXACTLY if exact else "the same epsilon at this delta, no guarantee of its own"}).
 
 | records of one person | epsilon at delta = {facts.delta:g} |
 |---|---|
@@ -123,6 +124,6 @@ def _simulation(facts: PaperFacts) -> str:
     if not facts.simulated:
         return ""
     return (
-        "**This is a simulation.** One machine held all records, and the noise can be drawn again from a"
-        " seed: nothing here protects anybody. The numbers say what real peers would pay.\n\n"
+        "**This is a simulation, or a rehearsal of real peers.** The noise can be drawn again from a seed:"
+        " nothing here protects anybody. The numbers say what real peers would pay.\n\n"
     )

@@ -11,13 +11,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bruit.algorithms.algorithm import EVERYBODY
 from bruit.errors import ConfigError
+from bruit.how_many import how_many
 from bruit.peers.journal.journal import recorded_spend
-from bruit.peers.site.site import read_site
-from bruit.privacy.events import Mask, from_json
+from bruit.peers.journal.step import Spend
+from bruit.peers.site.signed_report import check
+from bruit.peers.site.site import read_site, site_text
+from bruit.peers.wire.identity import short_form
+from bruit.privacy.events import Event, Exact, Mask, from_json
 from bruit.privacy.formulas.group import group_epsilon, mu_like, mu_of
 from bruit.privacy.guarantee import level_words
+from bruit.privacy.ledger import Ledger
 from bruit.privacy.profile import EventsProfile, Profile
+from bruit.privacy.theorem import WITH_ROUNDING
+from bruit.runs.model import FILE as MODEL
 from bruit.runs.result import load
 
 REPORT = "report.json"
@@ -60,10 +70,12 @@ class PaperFacts:
 
     def of_person(self, rows: int) -> float:
         """Epsilon of somebody with so many records (group privacy); at user level all of them are
-        counted already."""
-        if self.level == "user" or self.profile is None:
+        counted already. Never less than that of one record, and infinite where nothing is known."""
+        if self.level == "user" or self.epsilon == math.inf:
             return self.epsilon
-        return group_epsilon(self.profile, rows, self.delta)
+        if self.profile is None:
+            return self.epsilon if rows == 1 else math.inf
+        return max(self.epsilon, group_epsilon(self.profile, rows, self.delta))
 
 
 def paper_facts(place: Path, delta: float | None = None) -> PaperFacts:
@@ -113,26 +125,38 @@ def _of_simulation(folder: Path, delta: float | None) -> PaperFacts:
 
 
 def _of_peer(state: Path, experiment: Path, delta: float | None) -> PaperFacts:
-    report = _report(state / REPORT)
+    """From the signed report, the journal and the model of a peer that does not run; refused where
+    they contradict each other."""
+    report = _signed_report(state / REPORT)
     told = float(report["delta"]) if delta is None else delta
-    model = _report(state / "model.json") if (state / "model.json").is_file() else {}
+    journal = state / "journal.db"
+    spends = recorded_spend(journal) if journal.is_file() else []
+    counts = Counter(line.event for line in spends if line.peer == report["peer"])
+    found = [(from_json(text).promised(), count) for text, count in counts.items()]
+    events = tuple((event, count) for event, count in found if not isinstance(event, Mask))
+    ledger, model = _ledger_digest(spends), _model(state, report["run"])
     privacy, made = dict(model.get("privacy", {})), dict(model.get("made", {}))
-    spends = recorded_spend(state / "journal.db")
-    mine = Counter(line.event for line in spends if line.peer == report["peer"])
-    events = [(from_json(text).promised(), count) for text, count in mine.items()]
-    events = [(event, count) for event, count in events if not isinstance(event, Mask)]
-    profile = EventsProfile(tuple(events))
+    released = sum(count for _, count in events)
+    config = _config(made, experiment)
+    if released != report["releases"] or made.get("ledger", ledger) != ledger:
+        raise ConfigError(
+            f"the journal in {state} holds {how_many(released, 'release')}, and report or model are of"
+            f" another moment ({how_many(int(report['releases']), 'release')}): let the peer end, or start"
+            " and stop it once more, and both are written anew"
+        )
+    if released and "level" not in privacy and "in_words" not in privacy:
+        raise ConfigError(f"{state / MODEL} does not say what is protected; put it back as it was")
+    profile, rehearsal = EventsProfile(events), bool(report["rehearsal"])
     epsilon = profile.epsilon(told) if events else 0.0
-    if float(report["epsilon"]) == math.inf:
-        epsilon = math.inf
-    rehearsal = bool(report["rehearsal"])
-    text = experiment.read_bytes() if experiment.is_file() else b""
+    noiseless = any(isinstance(event, Exact) for event, _ in events)
+    broken = float(report["epsilon"]) == math.inf and not noiseless
+    epsilon = math.inf if broken else epsilon
     return PaperFacts(
         simulated=rehearsal,
         protected=not rehearsal and epsilon < math.inf,
         run=str(report["run"]),
-        config=hashlib.sha256(text).hexdigest() if text else "not found beside the state folder",
-        ledger=str(made.get("ledger", "")),
+        config=config,
+        ledger=ledger,
         date=datetime.fromtimestamp((state / REPORT).stat().st_mtime, UTC).date().isoformat(),
         peers=model.get("peers"),
         algorithm=str(report["algorithm"]),
@@ -142,21 +166,99 @@ def _of_peer(state: Path, experiment: Path, delta: float | None) -> PaperFacts:
         adjacency=str(privacy.get("adjacency", "replace")),
         epsilon=epsilon,
         delta=told,
-        status="proven",
+        status="unknown: the journal is an old copy" if broken else _status(events),
         against=str(report["against"]),
-        why=str(privacy.get("why", privacy.get("in_words", ""))),
-        releases=int(report["releases"]),
-        lines=(
-            (True, "every release went through one door, and is in the journal's ledger"),
-            (
-                True,
-                f"the peer ended as asked: {'; '.join(report['problems']) or 'nothing went wrong'}",
-            ),
-            (False, "noise comes from the operating system's random numbers"),
-            (False, "records have the unit that was agreed on: one row, one person"),
-        ),
-        profile=profile,
+        why=_why(str(report["against"]), events, epsilon, told),
+        releases=released,
+        lines=_peer_lines(report, broken),
+        profile=None if broken else profile,
     )
+
+
+def _status(events: tuple[tuple[Event, int], ...]) -> str:
+    """`ideal` where the bits of a release are not accounted for (fp:FP-4)."""
+    floats = [isinstance(one, WITH_ROUNDING) and one.rounding == math.inf for one, _ in events]
+    return "ideal" if any(floats) else "proven"
+
+
+def _why(against: str, events: tuple[tuple[Event, int], ...], epsilon: float, delta: float) -> str:
+    """Where the very epsilon of the page comes from, at its delta."""
+    released = how_many(sum(count for _, count in events), "release")
+    kinds: Counter[str] = Counter()
+    for event, count in events:
+        kinds[", ".join(f"{key} {value}" for key, value in event.describe().items())] += count
+    return "\n".join(
+        (
+            f"epsilon = {epsilon:.6g} at delta = {delta:g}: {released} in the journal of this peer,"
+            f" composed by their events; against {against}",
+            *(f"  {count} x {kind}" for kind, count in kinds.items()),
+        )
+    )
+
+
+def _peer_lines(report: dict[str, Any], broken: bool) -> tuple[tuple[bool, str], ...]:
+    """The hypotheses of a peer's epsilon, each with whether it was checked."""
+    problems = "; ".join(map(str, report["problems"]))
+    yes = "every release is in the ledger of the journal, which report and model agree with"
+    no = "every release is in the ledger: it is NOT, the journal is an old copy"
+    found = [
+        (not broken, no if broken else yes),
+        (True, f"the report is signed by {report['signer']}"),
+        (
+            not problems,
+            f"the peer ended as asked: it did NOT: {problems}"
+            if problems
+            else "the peer ended as asked, and missed nobody",
+        ),
+        (False, "noise comes from the operating system's random numbers"),
+        (False, "records have the unit that was agreed on: one row, one person"),
+    ]
+    if report["against"] != EVERYBODY:
+        found.append((False, f"nobody sees more than {report['against']} do: masks stay secret"))
+    return tuple(found)
+
+
+def _signed_report(path: Path) -> dict[str, Any]:
+    """A peer's report, with the name of its signer; refused if the signature does not hold."""
+    _report(path)
+    found = check(path)
+    if found.wrong:
+        raise ConfigError(
+            f"{path} is not what the peer signed ({found.wrong}); a statement needs it as it was"
+        )
+    return {**found.content, "signer": f"{found.signer} ({short_form(found.fingerprint)})"}
+
+
+def _model(state: Path, run: str) -> dict[str, Any]:
+    """The model beside a report; empty where nothing was learned. One of another run is refused."""
+    path = state / MODEL
+    model = _report(path) if path.is_file() else {}
+    named = dict(model.get("made", {})).get("run", run)
+    if named != run:
+        raise ConfigError(f"{path} is of run {str(named)[:16]}, and the report of {run[:16]}")
+    return model
+
+
+def _config(made: dict[str, Any], experiment: Path) -> str:
+    """Digest of what was agreed on; refused where the file beside is not what the model names."""
+    text = site_text(experiment) if experiment.is_file() else ""
+    found = hashlib.sha256(text.encode()).hexdigest() if text else ""
+    named = str(made.get("config", found))
+    if found and found != named:
+        raise ConfigError(
+            f"{experiment} was changed after the run: its digest is {found[:16]}, the model names"
+            f" {named[:16]}; put it back"
+        )
+    return named or "not found beside the state folder"
+
+
+def _ledger_digest(spends: list[Spend]) -> str:
+    """What the ledger of a journal is named by."""
+    ledger = Ledger(peers=max((line.peer for line in spends), default=0) + 1)
+    for line in spends:
+        peer, step, clock = (np.array([one]) for one in (line.peer, line.step, line.clock))
+        ledger.record(peer, step, clock, from_json(line.event))
+    return ledger.digest()
 
 
 def _report(path: Path) -> dict[str, Any]:

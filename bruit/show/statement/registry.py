@@ -184,7 +184,11 @@ def _practice(facts: PaperFacts, given: dict[str, str], notes: str) -> dict[str,
 
 def _parameters(facts: PaperFacts) -> str:
     mu, exact = facts.mu()
-    gdp = f"exactly {mu:.6g}-GDP" if exact else f"as much as {mu:.6g}-GDP at this delta"
+    gdp = (
+        f"noise of exactly {mu:.6g}-GDP (rounding is in epsilon)"
+        if exact
+        else f"as much as {mu:.6g}-GDP at this delta"
+    )
     shown = f"{facts.epsilon:.6g}"
     text = f"epsilon = {shown} at delta = {facts.delta:g}, {gdp}, {facts.status}"
     return f"a simulation: what real peers would have paid; {text}" if facts.simulated else text
@@ -200,6 +204,21 @@ def check_entry(entry: dict[str, Any]) -> None:
             f"the registry entry does not fit its schema: {'.'.join(map(str, first['loc']))}:"
             f" {first['msg']}"
         ) from None
+
+
+def open_fields(content: Any, place: str = "") -> list[str]:
+    """Where an entry still asks for what only people know, by dotted names.
+
+    >>> open_fields({"basic": {"use": OPEN, "name": "AUC"}, "authors": [OPEN]})
+    ['basic.use', 'authors']
+    """
+    if isinstance(content, str):
+        return [place] if content.startswith(OPEN) else []
+    if isinstance(content, dict):
+        inside = [(f"{place}.{key}".lstrip("."), value) for key, value in content.items()]
+    else:
+        inside = [(place, value) for value in content] if isinstance(content, list) else []
+    return [field for name, value in inside for field in open_fields(value, name)]
 
 
 def to_yaml(content: Any, indent: int = 0) -> str:

@@ -109,7 +109,7 @@ def test_errors_are_to_be_low():
 
 
 def test_the_screen_compares_alone_together_and_central():
-    report = {"peer": 0, "sent": 3, "bytes_sent": 270, "epsilon": 8.0}
+    report = {"peer": 0, "sent": 3, "bytes_sent": 270, "epsilon": 8.0, "problems": []}
     console = Console(
         file=StringIO(), width=120, markup=False, emoji=False
     )  # as the command line's
@@ -120,6 +120,7 @@ def test_the_screen_compares_alone_together_and_central():
         summary=None,
         why="somebody was missed",
         missed=True,
+        flaws=[],
     )
     console.print(*ended.lines(), sep="\n")
     said = console.file.getvalue()

@@ -72,6 +72,25 @@ def test_the_entry_fits_the_schema_and_what_does_not_is_named(folder: Path) -> N
         check_entry(entry)
 
 
+def test_fields_that_people_must_fill_in_are_named_until_they_are(
+    folder: Path, tmp_path: Path
+) -> None:
+    filled = [
+        word
+        for option in ("curator", "use", "region", "tuning", "justification")
+        for word in (f"--{option}", f"our {option}")
+    ]
+    opened: dict[str, list[str]] = {}
+    for name, options in (("open", []), ("filled", filled)):
+        asked = ["statement", str(folder), "--out", str(tmp_path / name), "--json", *options]
+        opened[name] = json.loads(CliRunner().invoke(app, asked).output)["open"]
+        text = (tmp_path / name / "registry.yaml").read_text()
+        assert text.count("TO BE FILLED IN") == len(opened[name])
+    assert len(opened["open"]) == 6
+    assert "deployment.basic.intended_use" in opened["open"]
+    assert opened["filled"] == []
+
+
 def test_a_model_file_names_its_run_and_why(folder: Path) -> None:
     model = json.loads((folder / "model.json").read_text())
     facts = paper_facts(folder)
