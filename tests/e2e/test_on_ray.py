@@ -111,7 +111,7 @@ def test_what_workers_cannot_load_is_said(cluster, tmp_path, monkeypatch):
         (tmp_path / "only_here.py").write_text("def doubled(number):\n    return 2 * number\n")
         monkeypatch.syspath_prepend(tmp_path)
         doubled = importlib.import_module("only_here").doubled
-        with pytest.raises(br.ConfigError, match="cannot load what it is to do .*only_here"):
+        with pytest.raises(br.ConfigError, match=r"cannot load what it is to do .*only_here"):
             in_order(doubled, [-2])
         assert in_order(abs, [-3]) == [3]
 
