@@ -152,8 +152,7 @@ def _feed_record(into: Any, record: Any) -> None:
         held = vars(record)
     else:
         raise ConfigError(
-            f"a {kind.__name__} has no digest, and noise is addressed by what it hides; give the "
-            f"task a "
-            "digest(key) of its own, over all its records"
+            f"a {kind.__name__} has no digest, and noise is addressed by what it hides;"
+            " give the task a digest(key) of its own, over all its records"
         )
     _feed(into, held)

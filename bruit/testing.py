@@ -198,9 +198,8 @@ def check_messages_are_pure(
     found = _changed(once, algorithm.emit(state, edges), edges)
     if found:
         raise ConformanceError(
-            f"{when} the same state emits two different messages: {found}; `emit` must be a "
-            f"function"
-            " of its arguments"
+            f"{when} the same state emits two different messages: {found};"
+            " `emit` must be a function of its arguments"
         )
     if not _changed(once, algorithm.emit(algorithm.blank(state), edges), edges):
         return
@@ -361,9 +360,8 @@ def check_data_only_through_the_door(
     (first, spent), (second, again) = stories
     if len(first) != len(second):
         raise ConformanceError(
-            "how many messages there are changes with the records, though the door's answers do "
-            "not:"
-            f" {len(first)} and {len(second)}"
+            "how many messages there are changes with the records, though the door's answers do"
+            f" not: {len(first)} and {len(second)}"
         )
     for one, other in zip(first, second, strict=True):
         if not same(one.row, other.row):

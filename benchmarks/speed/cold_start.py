@@ -10,9 +10,8 @@ from statistics import median
 from benchmarks.timing import Answer, Goal, main
 
 RUN = (
-    "import numpy as np, bruit as br;"
-    "br.run(br.Averaging(), 'ring:8', br.tasks.Mean(np.ones((8, 4))), steps=2, evaluate_every=0,"
-    " engine=br.Bulk(fused={}))"
+    "import numpy as np, bruit as br;br.run(br.Averaging(), 'ring:8', br.tasks.Mean(np.ones((8,"
+    " 4))), steps=2, evaluate_every=0, engine=br.Bulk(fused={}))"
 )
 SCRIPTS = {
     "import numpy": "import numpy",

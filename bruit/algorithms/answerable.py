@@ -67,9 +67,8 @@ def check_counted(algorithm: Algorithm[Any]) -> None:
     asked = asked_by(algorithm)
     if asked is not None and asked not in SHOWN:
         raise ConfigError(
-            f"randomized response tells one of several values and nothing else, and "
-            f"{algorithm.name()}"
-            f" asks peers for {asked}; use gaussian noise, or token-histogram"
+            "randomized response tells one of several values and nothing else, and"
+            f" {algorithm.name()} asks peers for {asked}; use gaussian noise, or token-histogram"
         )
 
 

@@ -131,9 +131,8 @@ class Doorway:
             return getattr(self.__inner(), name)
         if name not in QUESTIONS:
             raise AttributeError(
-                f"a home has no {name!r}: data, dice and ledger stay behind the door; a question "
-                f"to it"
-                " is listed in bruit.algorithms.doorway.QUESTIONS"
+                f"a home has no {name!r}: data, dice and ledger stay behind the door;"
+                " a question to it is listed in bruit.algorithms.doorway.QUESTIONS"
             )
         return lambda *asked: self.__answer(name, asked)
 
@@ -369,9 +368,8 @@ def _followed(
         ) from None
     except Exception as error:
         raise PrivacyError(
-            f"{at}: with other raw data it fails ({error!r}), so nobody can tell whether its "
-            f"messages"
-            " depend on what it kept; make it work for any data"
+            f"{at}: with other raw data it fails ({error!r}), so nobody can tell whether its"
+            " messages depend on what it kept; make it work for any data"
         ) from error
     return Twinned(after, other, np.array(home.step))
 
@@ -398,11 +396,10 @@ def spoken(algorithm: Algorithm[Any], state: Any, edges: Edges) -> Message:
     ]
     where = f"the field {' and '.join(map(repr, fields))} holds" if fields else "it says"
     raise PrivacyError(
-        f"{algorithm.name()}, {_who(edges.ids[lane:])}, step {int(state.step[lane])}: the message "
-        f"changes with raw data"
-        f" that home.keep gave out, though the door's answers do not: {where} what was to stay at "
-        f"home; list such a"
-        " field in `private` and send only what the door released"
+        f"{algorithm.name()}, {_who(edges.ids[lane:])}, step {int(state.step[lane])}:"
+        " the message changes with raw data that home.keep gave out, though the door's answers do"
+        f" not: {where} what was to stay at home; list such a field in `private` and send only what"
+        " the door released"
     )
 
 

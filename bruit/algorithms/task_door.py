@@ -143,8 +143,7 @@ class TaskDoor(Door):
             if (found := self.mechanism.measured_for(kind)) is not None:
                 return found
         raise PrivacyError(
-            "the noise was measured by how far one record moves a full gradient or a fitted "
-            "model,"
+            "the noise was measured by how far one record moves a full gradient or a fitted model,"
             f" clips nothing, and says nothing of {what}; use Gaussian(clip=...), or read whole"
             " gradients"
         )

@@ -211,9 +211,8 @@ def _laws(walk: Walk, graph: Graph, length: int, turns: Turns) -> tuple[Array, A
         return np.stack((known, others)), np.stack((between, between)), np.array([1.0, n - 1.0])
     if float(n) * graph.weights.nnz * (length + turns.begin + turns.rest) > LARGEST:
         raise ConfigError(
-            f"how often a walk of {length} hops on {graph.name} visits a peer takes too long to "
-            f"compute;"
-            " say the noise by privacy.sigma, and give sites a [budget]"
+            f"how often a walk of {length} hops on {graph.name} visits a peer takes too long to"
+            " compute; say the noise by privacy.sigma, and give sites a [budget]"
         )
     back: Any = graph.weights.T.tocsr()
     place = (

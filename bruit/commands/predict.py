@@ -69,9 +69,8 @@ def predict(
         return
     if found.kind in WITHOUT_ROWS:
         raise ConfigError(
-            f"this model is a {found.kind}, a few numbers that are applied to no rows; leave "
-            f"{rows} out"
-            " to see them"
+            f"this model is a {found.kind}, a few numbers that are applied to no rows;"
+            f" leave {rows} out to see them"
         )
     answers, about = predictions(found, read_table(rows))
     if output is not None:
@@ -147,9 +146,8 @@ def _notes(about: dict[str, Any], output: Path | None) -> list[str]:
         lines.append(f"values nobody agreed on, taken for the agreed other: {others}")
     if about.get("clipped_numbers"):
         lines.append(
-            f"{about['clipped_numbers']} numbers are far from all the model was learned from (10 "
-            f"standard"
-            " deviations and more) and were moved to that limit"
+            f"{about['clipped_numbers']} numbers are far from all the model was learned from (10"
+            " standard deviations and more) and were moved to that limit"
         )
     if about.get("measured"):
         lines.append(

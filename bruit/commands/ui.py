@@ -46,9 +46,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         made.close()
         raise ConfigError(
-            f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port (0 "
-            f"takes a"
-            " free one)"
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port (0"
+            " takes a free one)"
         ) from None
     return made
 
@@ -62,9 +61,8 @@ def make_server(folder: Path, site: Path | None, token: str | None, near: bool) 
         from bruit.show.live.app import LOOPBACK, create_app
     except ImportError as error:
         raise ConfigError(
-            f"the live page needs {error.name or 'more packages'}: pip install 'bruit[ui]', or "
-            f"from its"
-            " folder pip install '.[ui]'"
+            f"the live page needs {error.name or 'more packages'}: pip install 'bruit[ui]', or from"
+            " its folder pip install '.[ui]'"
         ) from None
     app = create_app(folder, site, token, LOOPBACK if near else ())
     settings = uvicorn.Config(

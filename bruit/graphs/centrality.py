@@ -53,9 +53,8 @@ def katz_centrality(graph: Graph, decay: float = 0.1) -> Array:
     radius = float(np.linalg.eigvalsh(adjacency)[-1])
     if not 0 < decay * max(radius, 1e-300) < 1:
         raise ConfigError(
-            f"Katz centrality needs 0 < a < 1 / rho(A) = {1 / radius if radius > 0 else np.inf:g}, "
-            f"found a = {decay};"
-            " lower the decay"
+            f"Katz centrality needs 0 < a < 1 / rho(A) = {1 / radius if radius > 0 else np.inf:g},"
+            f" found a = {decay}; lower the decay"
         )
     return np.asarray(
         np.linalg.solve(np.eye(graph.n) - decay * adjacency, np.ones(graph.n)), np.float64

@@ -70,9 +70,8 @@ def to_edge_list(graph: Graph | str, path: str | Path) -> Path:
     bad = [name for name in names if not name or re.search(r"[\s,#]", name)]
     if bad:
         raise ConfigError(
-            f"the label {bad[0]!r} cannot stand in an edge list, whose columns end at blanks, "
-            f"commas and "
-            "#; give the graph other labels"
+            f"the label {bad[0]!r} cannot stand in an edge list, whose columns end at blanks,"
+            " commas and #; give the graph other labels"
         )
     text = [f"# {graph.name}: {graph.n} peers, {graph.edge_count} edges, mixing weights"]
     rows, matrix = np.repeat(np.arange(graph.n), np.diff(graph.weights.indptr)), graph.weights

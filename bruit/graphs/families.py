@@ -74,9 +74,8 @@ def complete(n: int, *, kind: str = "max", plus: int = 1) -> Graph:
     _check_size("complete", n)
     if n > 20_000:
         raise ConfigError(
-            f"complete:{n} has {n * (n - 1) // 2:,} links; beyond 20000 peers use a sparse graph, "
-            f"such "
-            f"as regular:{n},degree=6"
+            f"complete:{n} has {n * (n - 1) // 2:,} links; beyond 20000 peers use a sparse graph,"
+            f" such as regular:{n},degree=6"
         )
     denominator, options = complete_rule(n, kind, plus)
     return Complete(

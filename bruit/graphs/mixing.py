@@ -250,9 +250,8 @@ def _weighted(found: EdgeFile, path: str | Path) -> Graph:
     if len(odd):
         u, v = (found.labels[peer] for peer in found.edges[odd[0]])
         raise ConfigError(
-            f"{path} gives the edge of {u} and {v} two weights, {given[first][place][odd[0]]:g} "
-            f"and "
-            f"{given[odd[0]]:g}; a weight is mutual"
+            f"{path} gives the edge of {u} and {v} two weights, {given[first][place][odd[0]]:g} and"
+            f" {given[odd[0]]:g}; a weight is mutual"
         )
     keep = (keys // n != keys % n) & (given[first] > 0)
     half = coo_array((given[first][keep], (keys[keep] // n, keys[keep] % n)), shape=(n, n))

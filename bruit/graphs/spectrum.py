@@ -137,9 +137,8 @@ def chebyshev_gamma_star(gap: float) -> float:
 def _check_gap(gap: float) -> None:
     if not 0 < gap <= 1:
         raise ConfigError(
-            f"acceleration needs a spectral gap in (0, 1], found {gap}; a gap of 0 never "
-            f"converges: "
-            "connect the graph or use plus=1 weights"
+            f"acceleration needs a spectral gap in (0, 1], found {gap}; a gap of 0 never converges:"
+            " connect the graph or use plus=1 weights"
         )
 
 

@@ -62,9 +62,8 @@ def discrete_laplace(at: Draws, scales: Array | float, d: int) -> Ints:
     s = np.broadcast_to(np.asarray(scales, dtype=np.float64), at.lanes.shape)
     if s.size and not (s.min() >= 1 and s.max() < _MOST):
         raise ConfigError(
-            f"a discrete Laplace number has a scale of 1 to 2**53 units, found {s.min()} to "
-            f"{s.max()}; "
-            "choose another grid"
+            f"a discrete Laplace number has a scale of 1 to 2**53 units, found {s.min()} to"
+            f" {s.max()}; choose another grid"
         )
     out = np.empty((len(at.lanes), d), dtype=np.int64)
     rows = max(1, _CHUNK // max(d, 1))

@@ -56,9 +56,8 @@ class Gaussian(Additive):
         check_parameters(self.clip, self.sigma, self.level, "sigma")
         if self.arithmetic not in ARITHMETICS:
             raise ConfigError(
-                f"arithmetic is 'grid' (proven for what is sent) or 'ideal' (real numbers, "
-                f"simulations only), found"
-                f" {self.arithmetic!r}"
+                "arithmetic is 'grid' (proven for what is sent) or 'ideal' (real numbers,"
+                f" simulations only), found {self.arithmetic!r}"
             )
 
     @property
@@ -71,9 +70,8 @@ class Gaussian(Additive):
         grid = self.coarsest(times, data, noise)
         if not FINEST_GRID <= grid <= COARSEST_GRID:
             raise ConfigError(
-                f"noise of sigma = {self.sigma:g} after a clip of {self.clip:g} needs a grid of "
-                f"{grid:g},"
-                " which floats cannot compute with; measure the data in other units"
+                f"noise of sigma = {self.sigma:g} after a clip of {self.clip:g} needs a grid of"
+                f" {grid:g}, which floats cannot compute with; measure the data in other units"
             )
         return power_of_two(grid)
 

@@ -63,15 +63,13 @@ class Laplace(Additive):
         check_parameters(self.clip, self.scale, self.level, "scale")
         if self.scale and not (_LEAST <= self.scale <= _MOST and _LEAST <= self.clip <= _MOST):
             raise ConfigError(
-                f"Laplace noise has clips and scales of {_LEAST:g} to {_MOST:g}, found clip "
-                f"{self.clip}"
-                f" and scale {self.scale}; change the unit of the values"
+                f"Laplace noise has clips and scales of {_LEAST:g} to {_MOST:g}, found clip"
+                f" {self.clip} and scale {self.scale}; change the unit of the values"
             )
         if self.scale and self.scale < self.clip * 2.0**-49:
             raise ConfigError(
-                f"a scale of {self.scale} hides nothing of values up to {self.clip} (epsilon above "
-                f"1e15);"
-                " enlarge it, or use scale = 0 on purpose"
+                f"a scale of {self.scale} hides nothing of values up to {self.clip} (epsilon above"
+                " 1e15); enlarge it, or use scale = 0 on purpose"
             )
 
     @property

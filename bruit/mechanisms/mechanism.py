@@ -369,8 +369,7 @@ def check_rows(values: Array, lanes: Ints) -> Array:
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise ConfigError(
-            f"peer {lanes[row]} has {values[row, column]} at coordinate {column} of what it would "
-            f"release; "
-            "look for a diverging step size or missing values in its records"
+            f"peer {lanes[row]} has {values[row, column]} at coordinate {column} of what it would"
+            " release; look for a diverging step size or missing values in its records"
         )
     return values

@@ -82,9 +82,8 @@ class RecordNoise(Additive):
             )
         if self.level != "record":
             raise ConfigError(
-                f"sensitivities of this noise are those of one record, so its level is 'record', "
-                f"found "
-                f"{self.level!r}; use Gaussian(clip=...) to hide all that a peer holds"
+                "sensitivities of this noise are those of one record, so its level is 'record',"
+                f" found {self.level!r}; use Gaussian(clip=...) to hide all that a peer holds"
             )
         bad = [
             u for u, size in enumerate(self.sensitivities) if not (size > 0 and math.isfinite(size))
@@ -151,19 +150,17 @@ class RecordNoise(Additive):
             )
         if self.dim != task.dim:
             raise PrivacyError(
-                f"the noise was measured for rows of {self.dim} numbers, and the {self.measures} "
-                f"of a "
-                f"peer has {task.dim}; {remedy}"
+                f"the noise was measured for rows of {self.dim} numbers, and the {self.measures} of"
+                f" a peer has {task.dim}; {remedy}"
             )
         derived = task.sensitivities(self.measures, self.order)
         short = np.flatnonzero(np.array(self.sensitivities) < np.array(derived.values))
         if len(short):
             mine, true = self.sensitivities[short[0]], derived.values[short[0]]
             raise PrivacyError(
-                f"{SHORT} the {self.measures} of peer {short[0]} by {true:.6g} "
-                f"(L{self.order}), and the noise was measured for {mine:.6g}: for other records, "
-                f"bounds "
-                f"or regularizers; {remedy}"
+                f"{SHORT} the {self.measures} of peer {short[0]} by {true:.6g} (L{self.order}), and"
+                f" the noise was measured for {mine:.6g}: for other records, bounds or"
+                f" regularizers; {remedy}"
             )
         known = [value for value in derived.values if value]  # a real peer knows its own
         least, most = min(known), max(known)

@@ -139,11 +139,10 @@ class Gathering:
                 if waited >= give_up or len(self.lines) - gone < quorum:
                     why = f"{gone} have ended" if waited < give_up else f"waited {give_up:g} s"
                     return (
-                        f"stopped in the middle of the run: {why}, and {quorum} of "
-                        f"{len(self.lines)} neighbors must"
-                        f" be there before more is released; missing: {', '.join(self.missing())}; "
-                        f"nothing more"
-                        " was released, and what was done is kept"
+                        f"stopped in the middle of the run: {why}, and {quorum} of"
+                        f" {len(self.lines)} neighbors must be there before more is released;"
+                        f" missing: {', '.join(self.missing())}; nothing more was released, and"
+                        " what was done is kept"
                     )
                 self._show(waited)
                 await asyncio.sleep(look_after(waited))
@@ -177,7 +176,6 @@ class Gathering:
         )
         more = "more " if begun else ""
         return (
-            f"gave up after {seconds:g} s of waiting for {self.whom()}; {wanted}; nothing "
-            f"{more}was released and"
-            f" nothing {more}was spent"
+            f"gave up after {seconds:g} s of waiting for {self.whom()}; {wanted};"
+            f" nothing {more}was released and nothing {more}was spent"
         )

@@ -72,9 +72,8 @@ class Noise:
         )
         if len(levels) > 1:
             raise PrivacyError(
-                f"guarantees of different levels ({' and '.join(levels)}) do not compose; use one "
-                f"level "
-                "throughout"
+                f"guarantees of different levels ({' and '.join(levels)}) do not compose;"
+                " use one level throughout"
             )
         ways = sorted(
             {one.adjacency for one in (self.first, self.models, self.losses) if one is not None}

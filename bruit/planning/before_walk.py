@@ -106,9 +106,8 @@ def _walk_with_known_law(run: Run) -> tuple[WalkSGD, Graph, Gaussian]:
         )
     if walk.cap is None:
         raise PrivacyError(
-            "before a walk somebody must say how often a peer contributes at most; set a cap, e.g. "
-            "--set"
-            " algorithm.cap=12"
+            "before a walk somebody must say how often a peer contributes at most;"
+            " set a cap, e.g. --set algorithm.cap=12"
         )
     if walk.decay:
         raise PrivacyError(
@@ -116,9 +115,8 @@ def _walk_with_known_law(run: Run) -> tuple[WalkSGD, Graph, Gaussian]:
         )
     if not isinstance(graph, Graph) or walk.schedule.order != Walk().order:
         raise PrivacyError(
-            "before a walk its law must be known: a token on one fixed graph, whose next holder is "
-            "drawn"
-            " by the weights"
+            "before a walk its law must be known: a token on one fixed graph, whose next holder is"
+            " drawn by the weights"
         )
     if not isinstance(noise, Gaussian) or noise.unequal or noise.level != "user":
         raise PrivacyError(
@@ -127,9 +125,8 @@ def _walk_with_known_law(run: Run) -> tuple[WalkSGD, Graph, Gaussian]:
         )
     if run.interrupted is not None:
         raise PrivacyError(
-            f"before a walk means a whole walk, and this one was {run.stopped_words()}; leave "
-            f"--before"
-            " out, and every release that was made is charged"
+            f"before a walk means a whole walk, and this one was {run.stopped_words()};"
+            " leave --before out, and every release that was made is charged"
         )
     if run.engine.get("name") != "bulk" or run.phase or run.carried != "nothing":
         raise PrivacyError(

@@ -35,9 +35,8 @@ def experiment_of(plan: Plan) -> dict[str, Any]:
     asked, chosen = plan.question, plan.chosen
     if chosen.algorithm is None:
         raise ConfigError(
-            f"no experiment file runs {chosen.protocol} for this job, so there is nothing to save; "
-            f"plan"
-            f" another protocol, e.g. {', '.join(_savable(plan)) or 'with --contributions'}"
+            f"no experiment file runs {chosen.protocol} for this job, so there is nothing to save;"
+            f" plan another protocol, e.g. {', '.join(_savable(plan)) or 'with --contributions'}"
         )
     width = asked.dim
     task: dict[str, Any] = {"kind": "mean", "dim": width}
@@ -72,21 +71,18 @@ def experiment_text(plan: Plan) -> str:
     comments = [f"# planned by `bruit plan`: {plan.chosen.protocol}, {plan.claim()}"]
     if asked.job == "mean":
         comments.append(
-            f"# values are drawn in [-1, 1] and cut to length {asked.sensitivity / 2:g}, half of "
-            f"the"
-            " sensitivity; --sensitivity 2 keeps one number whole"
+            f"# values are drawn in [-1, 1] and cut to length {asked.sensitivity / 2:g}, half of"
+            " the sensitivity; --sensitivity 2 keeps one number whole"
         )
     else:
         comments.append(
-            f"# the data are an example: name yours, for models of {how_many(asked.dim, 'number')} as "
-            f"planned; the"
-            " rate is that of the bound, and may be chosen freely"
+            f"# the data are an example: name yours, for models of {how_many(asked.dim, 'number')}"
+            " as planned; the rate is that of the bound, and may be chosen freely"
         )
         if asked.peers > ROWS:
             comments.append(
-                f"# breast_cancer has fewer rows than {asked.peers} peers, so each draws {DRAWN} "
-                f"of them,"
-                " and several hold the same row; with data of yours choose another split"
+                f"# breast_cancer has fewer rows than {asked.peers} peers, so each draws {DRAWN} of"
+                " them, and several hold the same row; with data of yours choose another split"
             )
     return "\n".join(comments) + "\n" + document(experiment_of(plan))
 

@@ -28,9 +28,8 @@ def option(question: Question) -> Option:
     threshold = n // 2 + 1
     if question.colluders >= threshold:
         raise PrivacyError(
-            f"{question.colluders} colluders of {n} hold enough shares to restore any secret; "
-            f"secure"
-            " aggregation needs an honest majority"
+            f"{question.colluders} colluders of {n} hold enough shares to restore any secret;"
+            " secure aggregation needs an honest majority"
         )
     learning, rounds = (
         question.job == "learning",

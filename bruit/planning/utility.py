@@ -98,9 +98,8 @@ def variance_at_mean_loss(
     """
     if not (mean > 0 and order >= 1 and sensitivity >= 0 and n >= 1 and received >= 0):
         raise ConfigError(
-            f"found mean loss {mean}, order {order}, sensitivity {sensitivity}, n = {n}, "
-            f"{received} received;"
-            " the mean loss is positive, the order at least 1"
+            f"found mean loss {mean}, order {order}, sensitivity {sensitivity}, n = {n}, {received}"
+            " received; the mean loss is positive, the order at least 1"
         )
     return order * sensitivity**2 * received / (2 * n * mean)
 
@@ -284,9 +283,8 @@ def descent_error_order(
     """
     if not (n >= 1 and rounds >= 1 and smoothness >= convexity > 0 and variance >= 0):
         raise ConfigError(
-            f"found n = {n}, {rounds} rounds, smoothness {smoothness}, strong convexity "
-            f"{convexity};"
-            " give smoothness >= strong convexity > 0"
+            f"found n = {n}, {rounds} rounds, smoothness {smoothness}, strong convexity"
+            f" {convexity}; give smoothness >= strong convexity > 0"
         )
     decay = math.exp(-rounds * convexity / (2 * smoothness))
     return variance / (n * convexity * rounds) + smoothness * distance**2 * decay

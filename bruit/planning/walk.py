@@ -36,9 +36,8 @@ START = (
     0.5  # noise multipliers are seldom below: R is that of the least noise that may be the answer
 )
 BEFORE = (
-    "before the walk, over all the ways it may go; after it, `bruit epsilon` tells what the walk "
-    "that happened"
-    " gave away, which may be more or less"
+    "before the walk, over all the ways it may go; after it, `bruit epsilon` tells what the walk"
+    " that happened gave away, which may be more or less"
 )
 SLACK = 1.2  # visits the cap allows, over the mean: as in the published experiments (walk:F-4)
 TRAITS = Traits(also=("walk-sgd",), learning=("walk", "walk-sgd"))
@@ -119,9 +118,8 @@ def _hops(question: Question, n: int) -> int:
     if question.steps > question.contributions * n:
         raise PrivacyError(
             f"{question.steps} hops are more than {n} peers can use, who contribute at most"
-            f" {question.contributions} times each; ask for {question.contributions * n} steps or "
-            f"fewer,"
-            " or for more contributions"
+            f" {question.contributions} times each; ask for {question.contributions * n} steps or"
+            " fewer, or for more contributions"
         )
     return question.steps
 

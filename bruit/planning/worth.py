@@ -51,11 +51,9 @@ def worth(question: Question, chosen: Option, others: tuple[Option, ...] = ()) -
         return Worth(False)
     if question.job == "learning":  # all predictions of learning are bounds of the worst case
         sentence = (
-            f"useless as far as the bound tells: it allows an excess loss of {error:.3g}, and the "
-            f"model all"
-            f" start from is at most {blind:.3g} off, without any data; real losses are often far "
-            f"below the"
-            " bound, so sweep"
+            f"useless as far as the bound tells: it allows an excess loss of {error:.3g}, and the"
+            f" model all start from is at most {blind:.3g} off, without any data;"
+            " real losses are often far below the bound, so sweep"
         )
         return Worth(
             True, sentence, ("a larger epsilon, fewer numbers in the model (--dim), or more peers",)

@@ -217,10 +217,9 @@ class Accountant:
         """The answers about each protocol, the earliest first."""
         if watching == "each" and self.facts.n > MOST_PEERS:
             raise PrivacyError(
-                f"all pairs of {self.facts.n} peers are {self.facts.n**2:,} numbers; tables are "
-                f"made for"
-                f" up to {MOST_PEERS} peers. Ask about one pair, or about one observer (of, "
-                f"seen_by)"
+                f"all pairs of {self.facts.n} peers are {self.facts.n**2:,} numbers;"
+                f" tables are made for up to {MOST_PEERS} peers. Ask about one pair, or about one"
+                " observer (of, seen_by)"
             )
         before: list[ProtocolAnswers] = []
         if self.earlier is not None:

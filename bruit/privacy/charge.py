@@ -167,9 +167,8 @@ def _event_names(events: Sequence[Event]) -> str:
 
 def not_gaussian(events: Sequence[Event]) -> PrivacyError:
     return PrivacyError(
-        f"losses of pairs are for Gaussian noise, and the ledger holds {_event_names(events)}; ask for "
-        f"the"
-        " epsilon of one pair"
+        f"losses of pairs are for Gaussian noise, and the ledger holds {_event_names(events)};"
+        " ask for the epsilon of one pair"
     )
 
 

@@ -124,9 +124,8 @@ class Guarantee:
     def __post_init__(self) -> None:
         if self.status == "proven" and REAL in self.hypotheses:
             raise PrivacyError(
-                f"{self.theorem} ({self.spec}) assumes that numbers are real: what it says is "
-                f"ideal, and"
-                " not proven for what is sent"
+                f"{self.theorem} ({self.spec}) assumes that numbers are real:"
+                " what it says is ideal, and not proven for what is sent"
             )
 
     @property
@@ -180,9 +179,8 @@ def together(guarantees: Sequence[Guarantee]) -> Guarantee:
             raise different_adjacencies(first.adjacency, other.adjacency)
         if (other.of, other.against) != (first.of, first.against):
             raise PrivacyError(
-                f"what {first.against} learned about {first.of} does not compose with what "
-                f"{other.against} learned"
-                f" about {other.of}; ask about the same pair"
+                f"what {first.against} learned about {first.of} does not compose with what"
+                f" {other.against} learned about {other.of}; ask about the same pair"
             )
     if len(guarantees) == 1:
         return first
@@ -225,11 +223,9 @@ def _refuse_shared(one: Guarantee, other: Guarantee) -> None:
         )
     if alike:
         raise PrivacyError(
-            f"these two share their noise ({names}): the same run stated twice is one release and "
-            f"costs"
-            " once, and under other faults the same noise hides nothing; use another seed or chain "
-            "the"
-            " runs with after="
+            f"these two share their noise ({names}): the same run stated twice is one release and"
+            " costs once, and under other faults the same noise hides nothing;"
+            " use another seed or chain the runs with after="
         )
     if len(common) == min(len(one.noise), len(other.noise)):
         raise PrivacyError(
@@ -237,9 +233,8 @@ def _refuse_shared(one: Guarantee, other: Guarantee) -> None:
             " already; take that one alone"
         )
     raise PrivacyError(
-        f"these two share their noise ({names}): both go on from the same run, which would be "
-        f"counted"
-        " twice; chain them, each after= the one before"
+        f"these two share their noise ({names}): both go on from the same run, which would be"
+        " counted twice; chain them, each after= the one before"
     )
 
 

@@ -45,9 +45,8 @@ def asks_pure(delta: float) -> bool:
     1."""
     if not 0 <= delta < 1:
         raise PrivacyError(
-            f"delta must lie between 0 and 1, found {delta}; 1e-6 is the usual choice, and 0 asks "
-            f"for a"
-            " pure epsilon"
+            f"delta must lie between 0 and 1, found {delta}; 1e-6 is the usual choice, and 0 asks"
+            " for a pure epsilon"
         )
     return delta == 0
 

@@ -237,15 +237,13 @@ def out_of_reach(facts: Facts, failures: bool = False, sizes: bool = False) -> s
         return f"{facts.opened}; every release is charged as local DP"
     if facts.interrupted and not failures:
         return (
-            f"the run was {facts.interrupted}, and the theorems on views are about whole runs; "
-            f"every release that"
-            " was made is charged as local DP"
+            f"the run was {facts.interrupted}, and the theorems on views are about whole runs;"
+            " every release that was made is charged as local DP"
         )
     if facts.missed and not failures:
         return (
-            f"{facts.missed} exchanges were missed or made up for later, so the views are not "
-            f"those of the agreed"
-            " protocol; they are charged as local DP"
+            f"{facts.missed} exchanges were missed or made up for later, so the views are not those"
+            " of the agreed protocol; they are charged as local DP"
         )
     if facts.unequal and not (sizes and facts.deviations):
         return (
@@ -278,9 +276,8 @@ class Theorem(ABC):
             named = ", ".join(self.about) or "no algorithm that it names"
             found = facts.algorithm or "a protocol without a name"
             raise PrivacyError(
-                f"it is about {named}, and this is {found}; what is proven of one algorithm says "
-                f"nothing"
-                " of another"
+                f"it is about {named}, and this is {found}; what is proven of one algorithm says"
+                " nothing of another"
             )
         why = out_of_reach(facts, self.failures, self.sizes)
         if why:
@@ -294,9 +291,8 @@ class Theorem(ABC):
             return (*conditions, REAL)
         if not np.all(np.asarray(self.rounding(facts)) < math.inf):
             raise PrivacyError(
-                "it is proven for real numbers, and not for the arithmetic of this protocol, of "
-                "which it"
-                " says nothing that holds for what is sent (fp:FP-4)"
+                "it is proven for real numbers, and not for the arithmetic of this protocol, of"
+                " which it says nothing that holds for what is sent (fp:FP-4)"
             )
         return (*conditions, EXACT)
 
@@ -395,9 +391,8 @@ def released_before(facts: Facts) -> None:
     if np.any(releases > 1):
         worst = int(np.argmax(releases))
         raise PrivacyError(
-            f"the averaging theorems need one release per peer, but peer {worst} made "
-            f"{releases[worst]};"
-            " use seen_by='everybody' (local DP)"
+            f"the averaging theorems need one release per peer, but peer {worst} made"
+            f" {releases[worst]}; use seen_by='everybody' (local DP)"
         )
     if np.any(facts.ledger.column("clock")[facts.data_lines()] > 0):
         raise PrivacyError(

@@ -137,9 +137,8 @@ def _parameters(settings: tuple[str, ...]) -> dict[str, Any]:
         head, _, rest = key.partition(".")
         if head != "algorithm" or not rest:
             raise ConfigError(
-                f"--set {key}: a protocol without data is described by its own options and by "
-                f"parameters"
-                f" of its algorithm, --set algorithm.{key.rpartition('.')[2]}=..."
+                f"--set {key}: a protocol without data is described by its own options and by"
+                f" parameters of its algorithm, --set algorithm.{key.rpartition('.')[2]}=..."
             )
         found[rest] = value
     return found

@@ -101,8 +101,7 @@ class Attempts:
         """Who spoke in which attempts, one line for each change."""
         return [
             f"{'ballot' if part.first == part.last else 'ballots'} {part.ballots()}:"
-            f" {part.who(self.peers)} spoke, in {part.attempts} of"
-            f" {how_many(self.made, 'attempt')}"
+            f" {part.who(self.peers)} spoke, in {part.attempts} of {how_many(self.made, 'attempt')}"
             for part in self.spoken
         ]
 

@@ -141,9 +141,8 @@ def _carried(
         return chosen, None
     if after.local:
         raise PrivacyError(
-            "the models of the earlier run hold raw data that was to stay at home (home.keep), so "
-            "they"
-            " are no beginning for messages; carry the 'state' or 'nothing'"
+            "the models of the earlier run hold raw data that was to stay at home (home.keep), so"
+            " they are no beginning for messages; carry the 'state' or 'nothing'"
         )
     if after.estimates.shape != (task.peers, task.dim):
         found = (
@@ -171,9 +170,8 @@ def _started(
         )
     if carried != "nothing":
         raise ConfigError(
-            f"this run goes on from the {carried} of an earlier one, so it cannot start from a "
-            f"public"
-            " model as well; leave start out, or carry 'nothing'"
+            f"this run goes on from the {carried} of an earlier one, so it cannot start from a"
+            " public model as well; leave start out, or carry 'nothing'"
         )
     models = start.of_peers(graph.n, task.dim)
     door = _BeginningProbe(
@@ -186,9 +184,8 @@ def _started(
     )
     if not door.asked:
         raise ConfigError(
-            f"{algorithm.name()} starts from no model but from what it reads, so start= would "
-            f"change"
-            " nothing; leave it out"
+            f"{algorithm.name()} starts from no model but from what it reads, so start= would"
+            " change nothing; leave it out"
         )
     return models
 
@@ -210,9 +207,8 @@ def _check_between_steps(after: Run) -> None:
     together = after.engine["name"] == "bulk" and not after.algorithm.schedule.timed
     if after.interrupted is not None and not together:
         raise ConfigError(
-            f"the earlier run was {after.stopped_words()}, and its peers stand at different steps; "
-            f"run"
-            " it to its end, or carry the 'model'"
+            f"the earlier run was {after.stopped_words()}, and its peers stand at different steps;"
+            " run it to its end, or carry the 'model'"
         )
 
 

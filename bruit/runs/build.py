@@ -374,9 +374,8 @@ def build_privacy(
         )
     if section.arithmetic != "grid" and "arithmetic" not in kind.keys:
         raise ConfigError(
-            f"arithmetic is a choice of gaussian noise, found {section.kind}, whose noise is "
-            f"exactly"
-            " discrete already; leave privacy.arithmetic out"
+            f"arithmetic is a choice of gaussian noise, found {section.kind}, whose noise is"
+            " exactly discrete already; leave privacy.arithmetic out"
         )
     if "clip" in section.model_fields_set and "clip" not in kind.keys:
         raise ConfigError(

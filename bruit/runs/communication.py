@@ -40,19 +40,16 @@ class Communication:
         """In words, for a terminal or a page."""
         low, high = self.pairs[0], self.pairs[-1]
         lines = [
-            f"communicability beside the loss (walk:RW-11): rank correlation {self.with_pairs:.2f} "
-            f"over pairs; the mean"
-            f" loss is {low[2]:.4g} in the tenth of pairs that communicate least, {high[2]:.4g} "
-            f"where they do most"
+            f"communicability beside the loss (walk:RW-11): rank correlation {self.with_pairs:.2f}"
+            f" over pairs; the mean loss is {low[2]:.4g} in the tenth of pairs that communicate"
+            f" least, {high[2]:.4g} where they do most"
         ]
         if not np.isnan(self.with_peers):
             first, last = int(np.argmax(self.katz)), int(np.argmin(self.katz))
             lines.append(
-                f"Katz centrality beside what a peer could learn: rank correlation "
-                f"{self.with_peers:.2f}; mean loss"
-                f" {self.learned[first]:.4g} seen by the most central peer {first}, "
-                f"{self.learned[last]:.4g} by the"
-                f" least central {last}"
+                "Katz centrality beside what a peer could learn: rank correlation"
+                f" {self.with_peers:.2f}; mean loss {self.learned[first]:.4g} seen by the most"
+                f" central peer {first}, {self.learned[last]:.4g} by the least central {last}"
             )
         return lines
 

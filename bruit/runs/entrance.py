@@ -66,9 +66,8 @@ def check_budget(
     limit = f"{whose} of epsilon {budget.epsilon:g} at delta {budget.delta:g}"
     if mechanism is None:
         raise ConfigError(
-            f"{limit} allows nothing here, because the experiment adds no noise; agree on "
-            f"[privacy], or"
-            " leave [budget] out"
+            f"{limit} allows nothing here, because the experiment adds no noise;"
+            " agree on [privacy], or leave [budget] out"
         )
     bare = algorithm.bare(graph, steps, peer)
     if bare:
@@ -76,16 +75,14 @@ def check_budget(
             "agree on privacy.sigma, which promises no epsilon," if agreed else "leave [budget] out"
         )
         raise ConfigError(
-            f"against everybody together no finite budget holds what peer {peer} would release: "
-            f"{bare};"
-            f" or {instead} and rely on the noise of others"
+            f"against everybody together no finite budget holds what peer {peer} would release:"
+            f" {bare}; or {instead} and rely on the noise of others"
         )
     one = compose_epsilon([(mechanism.event(), 1)], budget.delta)
     if one > budget.epsilon * AT_MOST:
         raise ConfigError(
-            f"{limit} allows no release at all, since a single one costs epsilon {one:.4g}: this "
-            f"peer"
-            " would add noise and nothing else; raise it, or agree on more noise"
+            f"{limit} allows no release at all, since a single one costs epsilon {one:.4g}:"
+            " this peer would add noise and nothing else; raise it, or agree on more noise"
         )
 
 
@@ -93,10 +90,9 @@ def refuse_task_for_real_peers(kind: str) -> None:
     """Refuse tasks whose records no participant can prepare alone, before a folder is made."""
     if not kinds()[kind].held:
         raise ConfigError(
-            f"a {kind} task is for simulations: real peers hold records of "
-            f"{', '.join(held_kinds())}"
-            " tasks; personalized and model-propagation give everybody a model of their own on "
-            "those too"
+            f"a {kind} task is for simulations: real peers hold records of"
+            f" {', '.join(held_kinds())} tasks; personalized and model-propagation give everybody a"
+            " model of their own on those too"
         )
 
 
@@ -150,9 +146,8 @@ def check_answers(
     about = kinds()[task]
     if answers and about.of_pairs and bins is None:
         raise ConfigError(
-            f"randomized response tells one of several values: say into how many a {task} task is "
-            f"rounded"
-            " with task.bins"
+            f"randomized response tells one of several values: say into how many a {task} task is"
+            " rounded with task.bins"
         )
     if answers and not about.counted and not about.of_pairs:
         raise ConfigError(

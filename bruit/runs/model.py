@@ -266,15 +266,13 @@ class Model:
     def _applied(self) -> Recipe:
         if self.kind in WITHOUT_ROWS:
             raise ConfigError(
-                f"a {self.kind} is no function of rows: its {len(self.numbers)} numbers are the "
-                f"answer; "
-                "read them in `numbers` (`bruit predict MODEL` without a file prints them)"
+                f"a {self.kind} is no function of rows: its {len(self.numbers)} numbers are the"
+                " answer; read them in `numbers` (`bruit predict MODEL` without a file prints them)"
             )
         if self.recipe is None:
             raise ConfigError(
-                f"nobody wrote down how rows are prepared for this model of kind {self.kind}, so "
-                f"it is "
-                "applied to no new ones; make its records with `load`, or with Records.of"
+                f"nobody wrote down how rows are prepared for this model of kind {self.kind}, so it"
+                " is applied to no new ones; make its records with `load`, or with Records.of"
             )
         if not bool(np.isfinite(self.numbers).all()):
             raise ConfigError(
@@ -467,10 +465,9 @@ def _label_places(
     strange = next((row for row, cell in enumerate(cells) if spelled(cell) not in place), None)
     if strange is not None:
         raise ConfigError(
-            f"{table.file} row {strange} (line {table.lines[strange]}): the label is "
-            f"{cells[strange]!r}, "
-            f"which is none of the model's classes{nearest(cells[strange], tuple(place))}; leave "
-            f"the column out to predict only"
+            f"{table.file} row {strange} (line {table.lines[strange]}): the label is"
+            f" {cells[strange]!r}, which is none of the model's"
+            f" classes{nearest(cells[strange], tuple(place))}; leave the column out to predict only"
         )
     return np.array([place[spelled(cell)] for cell in cells], np.int64)
 

@@ -25,9 +25,8 @@ def predictions(model: Model, table: Columns) -> tuple[list[dict[str, Any]], dic
     if model.kind == METRIC:
         if len(table.lines) > MOST_PAIRS:
             raise ConfigError(
-                f"a pairwise metric compares all pairs of rows, and {len(table.lines)} rows are "
-                f"more than"
-                f" {MOST_PAIRS}; give fewer"
+                f"a pairwise metric compares all pairs of rows, and {len(table.lines)} rows are"
+                f" more than {MOST_PAIRS}; give fewer"
             )
         far = model.distances(table)
         pairs = [(i, j) for i in range(len(far)) for j in range(i + 1, len(far))]

@@ -22,9 +22,8 @@ def replay(
     """
     if first.interrupted is not None:
         raise ConfigError(
-            f"this run was {first.stopped_words()}: its steps are a part of a longer run, and only "
-            f"whole"
-            " ones are replayed; run its experiment again, which begins with the same draws"
+            f"this run was {first.stopped_words()}: its steps are a part of a longer run, and only"
+            " whole ones are replayed; run its experiment again, which begins with the same draws"
         )
     if first.phase:
         raise ConfigError(

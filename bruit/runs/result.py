@@ -349,9 +349,8 @@ class Run:
         ]
         if source.hidden is not None and known and source.hidden not in known:
             raise ConfigError(
-                "these are not the records of this run, so its noise cannot be drawn again; give "
-                "its own"
-                " task"
+                "these are not the records of this run, so its noise cannot be drawn again;"
+                " give its own task"
             )
         return noise_of(source, self.seed)
 
@@ -396,9 +395,8 @@ class Run:
         delta = self.delta if delta is None else delta
         if self.learned is None:
             raise ConfigError(
-                "this run does not say what its numbers mean: its folder was written by an older "
-                "bruit,"
-                " or it was put together by hand; run it again"
+                "this run does not say what its numbers mean: its folder was written by an older"
+                " bruit, or it was put together by hand; run it again"
             )
         chosen = self.learned.peer if peer is None else peer
         if not 0 <= chosen < self.n:

@@ -243,11 +243,10 @@ def verdict(scores: DemonstrationScores, agreed: AgreedRun[Task]) -> str:
     if agreed.privacy is None:
         return f"Together is not better than alone here. {hidden} More steps would help, or peers that hold less each."
     return (
-        f"Together is not better than alone here. {hidden} Only {agreed.graph.n} peers share its "
-        f"cost, which shrinks"
-        " with their number. What would help: more peers (--peers), a larger epsilon, fewer "
-        "numbers to learn"
-        " (task.components), or records that a peer alone learns less from."
+        f"Together is not better than alone here. {hidden} Only {agreed.graph.n} peers share its"
+        " cost, which shrinks with their number. What would help: more peers (--peers), a larger"
+        " epsilon, fewer numbers to learn (task.components), or records that a peer alone learns"
+        " less from."
     )
 
 

@@ -285,9 +285,8 @@ def after_walk(summary: Summary) -> str:
     if summary.theorem != RealizedWalk.title:
         return ""
     return (
-        "after the walk: of the path that the token took; before it, over all the ways it may go, "
-        "a plan or `bruit"
-        " epsilon --before` says another number, and both are true"
+        "after the walk: of the path that the token took; before it, over all the ways it may go, a"
+        " plan or `bruit epsilon --before` says another number, and both are true"
     )
 
 

@@ -79,11 +79,9 @@ def warn_if_unfinished(
     left = float((gained[known] / losses[known]).max(initial=0.0))
     if left > LEFT:
         warnings.warn(
-            f"the fit did not converge: after {steps} {unit} one coefficient alone would still "
-            f"lower the"
-            f" loss by {left:.0%} of the loss of a zero model; scale the columns (with public "
-            f"constants),"
-            " or give more steps",
+            f"the fit did not converge: after {steps} {unit} one coefficient alone would still"
+            f" lower the loss by {left:.0%} of the loss of a zero model; scale the columns (with"
+            " public constants), or give more steps",
             ConvergenceWarning,
             stacklevel=5,
         )

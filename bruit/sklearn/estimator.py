@@ -89,9 +89,8 @@ class PeerEstimator(BaseEstimator):  # type: ignore[misc]
         wish, seed = self._checked_wish(), _seed(self.random_state)
         if wish.private and self.random_state is not None:
             warnings.warn(
-                f"random_state = {self.random_state!r} is known, so the noise of this private fit "
-                f"can be"
-                " drawn again by whoever guesses the rows; leave it None on real data",
+                f"random_state = {self.random_state!r} is known, so the noise of this private fit"
+                " can be drawn again by whoever guesses the rows; leave it None on real data",
                 PrivacyWarning,
                 stacklevel=3,
             )
@@ -165,9 +164,8 @@ class PeerEstimator(BaseEstimator):  # type: ignore[misc]
             curved = known.smoothness
         else:
             raise EstimatorError(
-                f"a private fit does not choose its step from the rows: give {instead}, or "
-                f"row_bound, "
-                "the largest norm of a row"
+                f"a private fit does not choose its step from the rows: give {instead}, or"
+                " row_bound, the largest norm of a row"
             )
         return curved if curved > 0 else 1.0
 

@@ -83,9 +83,8 @@ def hold(peers: Peers, rows: int, usual: int, seed: int) -> Holders:
     given = _labels(peers)
     if given.shape != (rows,):
         raise EstimatorError(
-            f"peers has shape {given.shape} for {rows} rows; give the label of one peer a row, or "
-            f"how "
-            "many peers to deal the rows to"
+            f"peers has shape {given.shape} for {rows} rows; give the label of one peer a row, or"
+            " how many peers to deal the rows to"
         )
     labels, owners = np.unique(given, return_inverse=True)
     if len(labels) < 2:
@@ -102,9 +101,8 @@ def settle(
     found = _graph(graph, holders.n)
     if found.n != holders.n:
         raise EstimatorError(
-            f"the graph {found.name} has {found.n} peers, but the rows belong to {holders.n}; "
-            f"every "
-            "peer of the graph holds at least one row"
+            f"the graph {found.name} has {found.n} peers, but the rows belong to {holders.n};"
+            " every peer of the graph holds at least one row"
         )
     own = found.labels if isinstance(found, Graph) else None
     if own is None or holders.dealt:
@@ -113,9 +111,8 @@ def settle(
     missing = [label for label in own if label not in place]
     if missing:
         raise EstimatorError(
-            f"peer {missing[0]!r} of the graph {found.name} holds no row; the labels in `peers` "
-            f"and "
-            "those of the graph must be the same"
+            f"peer {missing[0]!r} of the graph {found.name} holds no row;"
+            " the labels in `peers` and those of the graph must be the same"
         )
     order = np.array([place[label] for label in own])
     back = np.empty_like(order)

@@ -68,9 +68,8 @@ class Wish:
             )
         if self.epsilon is not None and not (self.epsilon > 0 and isfinite(self.epsilon)):
             raise EstimatorError(
-                f"epsilon must be a positive number, found {self.epsilon}; a budget of zero allows "
-                f"no "
-                "reading at all, and None means no privacy"
+                f"epsilon must be a positive number, found {self.epsilon};"
+                " a budget of zero allows no reading at all, and None means no privacy"
             )
 
     def mechanism(self, task: LinearTask, rehearse: Callable[..., Run]) -> Mechanism | None:
@@ -115,9 +114,8 @@ class Wish:
         spent = done.epsilon(delta=self.delta)
         if spent > self.epsilon * (1 + 1e-9):
             raise PrivacyError(
-                f"the fit spent epsilon = {float(spent):g} of a budget of {self.epsilon:g}; its "
-                f"models "
-                "are not given out"
+                f"the fit spent epsilon = {float(spent):g} of a budget of {self.epsilon:g};"
+                " its models are not given out"
             )
 
     def _unmeasured(self, task: LinearTask) -> Mechanism:
@@ -128,15 +126,13 @@ class Wish:
         instead = "clip, the largest norm of a gradient, or " if clips else ""
         if known.source != "declared":
             raise EstimatorError(
-                f"a private fit needs a bound on what is read: give {instead}row_bound, the "
-                f"largest "
-                "norm of a row, chosen without looking at the rows"
+                f"a private fit needs a bound on what is read: give {instead}row_bound, the largest"
+                " norm of a row, chosen without looking at the rows"
             )
         if not isfinite(known.lipschitz):
             raise EstimatorError(
-                f"one row can move a squared loss without bound: give {instead}derivative_clip, "
-                f"the "
-                "largest residual that counts in full"
+                f"one row can move a squared loss without bound: give {instead}derivative_clip, the"
+                " largest residual that counts in full"
             )
         return self._clipped(task, known.lipschitz) if clips else gradient_noise(task)
 

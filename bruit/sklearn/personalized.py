@@ -124,9 +124,8 @@ class PersonalizedEstimator(PeerEstimator):
         if len(alone):
             lonely = labels[alone].tolist()[0]
             raise EstimatorError(
-                f"peer {lonely!r} has no neighbor in the graph {graph.name}, so it would never "
-                f"learn; "
-                "give it one, or leave its rows out"
+                f"peer {lonely!r} has no neighbor in the graph {graph.name}, so it would never"
+                " learn; give it one, or leave its rows out"
             )
 
 

@@ -33,9 +33,8 @@ def _pooled_auc(parts: list[Reports], confidence: float) -> dict[str, Any]:
     notes = []
     if pooled.missing:
         notes.append(
-            f"{pooled.missing} reports that the files announce are not there: a file was cut off; "
-            f"ask its "
-            "holder for it again"
+            f"{pooled.missing} reports that the files announce are not there:"
+            " a file was cut off; ask its holder for it again"
         )
     if predicted_error(found.positives, found.negatives, agreed.levels, agreed.epsilon) > 0.5:
         notes.append(
@@ -101,9 +100,8 @@ def _shares(protocol: FrequencyProtocol, reports: Reports, confidence: float) ->
     labels = reports.labels or tuple(str(value) for value in range(protocol.k))
     if len(labels) != protocol.k:
         raise ConfigError(
-            f"these reports name {len(labels)} values, but their protocol has {protocol.k}; the "
-            f"file was "
-            "damaged"
+            f"these reports name {len(labels)} values, but their protocol has {protocol.k};"
+            " the file was damaged"
         )
     rows = zip(
         labels,

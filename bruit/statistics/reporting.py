@@ -131,9 +131,8 @@ def _values(
     costs."""
     if (asked.domain is None) == (asked.low is None or asked.high is None):
         raise ConfigError(
-            "say what may be reported: either --domain red,green,blue, or --low and --high of a "
-            "number, "
-            "or --label of a score"
+            "say what may be reported: either --domain red,green,blue, or --low and --high of a"
+            " number, or --label of a score"
         )
     names: tuple[str, ...] = ()
     chosen: Known
@@ -171,10 +170,9 @@ def _codes(columns: Columns, name: str, labels: tuple[str, ...]) -> Any:
     strange = next((row for row, cell in enumerate(cells) if cell not in place), None)
     if strange is not None:
         raise ConfigError(
-            f"{columns.file} line {columns.lines[strange]}, column {name!r} holds "
-            f"{cells[strange]!r}, "
-            f"which is not in the declared domain ({', '.join(labels[:20])}); declare it, or "
-            f"correct it"
+            f"{columns.file} line {columns.lines[strange]}, column {name!r} holds"
+            f" {cells[strange]!r}, which is not in the declared domain ({', '.join(labels[:20])});"
+            " declare it, or correct it"
         )
     return np.array([place[cell] for cell in cells], dtype=np.int64)
 
@@ -203,9 +201,8 @@ def _refuse_sorted(values: Any, file: str, column: str) -> None:
     steps = np.diff(values)
     if len(values) >= SORTED and steps.any() and ((steps >= 0).all() or (steps <= 0).all()):
         raise ConfigError(
-            f"{file} is sorted by {column!r}, so that the place of a report would tell the value "
-            f"behind "
-            "it; leave --keep-order out"
+            f"{file} is sorted by {column!r}, so that the place of a report would tell the value"
+            " behind it; leave --keep-order out"
         )
 
 

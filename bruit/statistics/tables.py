@@ -80,18 +80,16 @@ def two_labels(columns: Columns, name: str, positive: str | None) -> Array:
     if positive is not None:
         if positive not in found:
             raise ConfigError(
-                f"{columns.file}, column {name!r} never holds the positive label {positive!r}; it "
-                f"holds "
-                f"{', '.join(found[:10])}"
+                f"{columns.file}, column {name!r} never holds the positive label {positive!r};"
+                f" it holds {', '.join(found[:10])}"
             )
         return np.array([float(cell == positive) for cell in cells])
     values = column_of_numbers(columns, name)
     kinds = np.unique(values)
     if len(kinds) > 2:
         raise ConfigError(
-            f"{columns.file}, column {name!r} holds {len(kinds)} different labels; an AUC compares "
-            f"two: "
-            "say which one is positive with --positive"
+            f"{columns.file}, column {name!r} holds {len(kinds)} different labels;"
+            " an AUC compares two: say which one is positive with --positive"
         )
     top = kinds[-1]
     return np.asarray((values == top) if len(kinds) == 2 else (values > 0), dtype=np.float64)
@@ -126,9 +124,8 @@ def mean_protocol(
         return GaussianMean(low, high, epsilon, delta)
     if delta != USUAL_DELTA:
         raise ConfigError(
-            f"Laplace noise needs no delta, found --delta {delta:g}; leave it out, or add "
-            f"--protocol"
-            " gaussian"
+            f"Laplace noise needs no delta, found --delta {delta:g}; leave it out, or add"
+            " --protocol gaussian"
         )
     return LaplaceMean(low, high, epsilon)
 
@@ -136,7 +133,6 @@ def mean_protocol(
 def too_few(users: int, epsilon: float, needed: int) -> str:
     """The sentence about an estimate that noise drowns: how many users it would take."""
     return (
-        f"{users} users at epsilon = {epsilon:g} say nothing: a guess without looking is as good; "
-        f"it takes about "
-        f"{needed} users at this epsilon, or a larger epsilon"
+        f"{users} users at epsilon = {epsilon:g} say nothing: a guess without looking is as good;"
+        f" it takes about {needed} users at this epsilon, or a larger epsilon"
     )

@@ -89,9 +89,8 @@ class Boosted(Task):
             ) from error
         if answers.ndim != 2 or len(answers) != len(targets) or answers.shape[1] < 1:
             raise ConfigError(
-                f"the base predictors answered with shape {answers.shape} for {len(targets)} "
-                f"records; "
-                "they must give one row a record and one column a predictor"
+                f"the base predictors answered with shape {answers.shape} for {len(targets)}"
+                " records; they must give one row a record and one column a predictor"
             )
         records = Records.of(answers, targets, owners)
         if not isinstance(predictors, Stumps):
@@ -174,9 +173,8 @@ class Boosted(Task):
 
     def value(self, ids: Ints) -> Array:
         raise ConfigError(
-            "a boosted task has no model in closed form to average; run boosting with coupling 0 "
-            "to fit "
-            "every peer alone"
+            "a boosted task has no model in closed form to average; run boosting with coupling 0 to"
+            " fit every peer alone"
         )
 
     def gradient(self, ids: Ints, x: Array) -> Array:
@@ -203,9 +201,8 @@ class Boosted(Task):
         record can do."""
         if ceiling < inf:
             raise ConfigError(
-                f"the boosting loss is not a mean that could be cut at {ceiling:g}, record by "
-                f"record; "
-                "leave the ceiling out, its sensitivity follows from the radius"
+                f"the boosting loss is not a mean that could be cut at {ceiling:g}, record by"
+                " record; leave the ceiling out, its sensitivity follows from the radius"
             )
         return _losses(self.records, ids, x)
 
@@ -311,9 +308,8 @@ def _count(columns: int, asked: int | None) -> int:
     count = STUMPS * columns if asked is None else asked
     if count <= columns:
         raise ConfigError(
-            f"predictors = {count} is one stump for each of {columns} columns, at the end of its "
-            f"range, "
-            f"where it tells nothing; ask for at least {2 * columns}"
+            f"predictors = {count} is one stump for each of {columns} columns, at the end of its"
+            f" range, where it tells nothing; ask for at least {2 * columns}"
         )
     return count
 

@@ -172,9 +172,8 @@ class LinearTask(Task):
         from. Needs l2 > 0."""
         if self.l2 == 0:
             raise ConfigError(
-                "the value of a peer in this task is the model it fits alone, which needs l2 > 0 "
-                "to be "
-                "unique; give l2, or average values with the Mean task"
+                "the value of a peer in this task is the model it fits alone, which needs l2 > 0 to"
+                " be unique; give l2, or average values with the Mean task"
             )
         return self._solve(
             ids, np.zeros((len(ids), self.dim)), np.full(len(ids), self.l2), TOLERANCE

@@ -171,7 +171,6 @@ def _unfinished(rows: Ints, asked: slice | Ints, gradient: Array, goal: Array) -
     )
     left = float(np.sqrt((gradient[0] ** 2).sum()))
     return (
-        f"row {int(place)} of the batch did not reach gradient norm {goal[0]:.1e} in "
-        f"{NEWTON_STEPS} Newton steps "
-        f"(left: {left:.1e}); use a smaller rho, a larger l2, or rows='unit'"
+        f"row {int(place)} of the batch did not reach gradient norm {goal[0]:.1e} in {NEWTON_STEPS}"
+        f" Newton steps (left: {left:.1e}); use a smaller rho, a larger l2, or rows='unit'"
     )

@@ -144,9 +144,8 @@ class Personal(Task):
         strength = self._strength(ids)
         if not bool((strength > 0).all()):
             raise ConfigError(
-                f"peer {ids[strength <= 0][0]} has no regularizer, so the model it fits alone may "
-                f"not "
-                "exist; give it a ridge"
+                f"peer {ids[strength <= 0][0]} has no regularizer, so the model it fits alone may"
+                " not exist; give it a ridge"
             )
         return self.shared._solve(ids, np.zeros((len(ids), self.dim)), strength, TOLERANCE)
 

@@ -271,11 +271,9 @@ def refuse_long_rows(features: Array, peers: Ints, bound: float, order: int = 2)
     if long.any():
         guilty = int(peers[np.argwhere(long)[0][0]])
         raise PrivacyError(
-            f"peer {guilty} holds a row longer than the declared bound {bound:g} (L{order}), so "
-            f"what "
-            "follows from that bound would be false; scale rows down (rows='unit', "
-            "bounded_records), or "
-            "declare a larger bound, chosen without looking at the rows"
+            f"peer {guilty} holds a row longer than the declared bound {bound:g} (L{order}), so"
+            " what follows from that bound would be false; scale rows down (rows='unit',"
+            " bounded_records), or declare a larger bound, chosen without looking at the rows"
         )
 
 
@@ -407,9 +405,8 @@ def _check_arrays(features: Array, targets: Array) -> None:
     bad = np.argwhere(~np.isfinite(features))
     if len(bad):
         raise ConfigError(
-            f"features hold a value that is no finite number at row {bad[0][0]}, column "
-            f"{bad[0][1]}; "
-            "remove or fill it"
+            f"features hold a value that is no finite number at row {bad[0][0]}, column"
+            f" {bad[0][1]}; remove or fill it"
         )
     if not bool(np.isfinite(targets).all()):
         row = int(np.flatnonzero(~np.isfinite(targets))[0])

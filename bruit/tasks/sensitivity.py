@@ -32,9 +32,8 @@ def linear_sensitivities(
         raise ConfigError(f"sensitivities are measured in L1 or L2, found order {order}")
     if answer not in ("gradient", "model"):
         raise PrivacyError(
-            f"a linear task answers with gradients and models, and noise measured for {answer!r} "
-            f"says "
-            "nothing of either; use gradient_noise or model_noise"
+            f"a linear task answers with gradients and models, and noise measured for {answer!r}"
+            " says nothing of either; use gradient_noise or model_noise"
         )
     records.check_rows()
     lipschitz = _lipschitz(known)
@@ -52,10 +51,9 @@ def linear_sensitivities(
 def _lipschitz(known: Constants) -> float:
     if known.source != "declared" or not isfinite(known.lipschitz):
         raise PrivacyError(
-            "the records of this task have no declared bound, so one of them can move a release "
-            "without "
-            "bound; bound them (rows='unit', or bounded_records) and clip the slope if it has no "
-            "limit"
+            "the records of this task have no declared bound, so one of them can move a release"
+            " without bound; bound them (rows='unit', or bounded_records) and clip the slope if it"
+            " has no limit"
         )
     return known.lipschitz
 
@@ -78,9 +76,8 @@ def _model(lipschitz: float, records: Records, strength: Array, order: int) -> A
         )
     if not bool((strength > 0).all()):
         raise PrivacyError(
-            f"peer {int(np.argmin(strength))} fits its model without regularizer, so one record "
-            f"can "
-            "move it without bound; give every peer a ridge"
+            f"peer {int(np.argmin(strength))} fits its model without regularizer, so one record can"
+            " move it without bound; give every peer a ridge"
         )
     solver = TOLERANCE * np.maximum(
         1.0, strength
@@ -99,17 +96,15 @@ def _checked_facts(records: Records) -> tuple[str, ...]:
 def _declared(known: Constants, strength: Array | None) -> str:
     convex = "" if strength is None else f", regularizers mu = {_range(strength)}"
     return (
-        f"the loss of one record has gradients of norm at most L = {known.lipschitz:g} on such "
-        f"rows{convex}, as "
-        "the task declares for every admissible dataset"
+        f"the loss of one record has gradients of norm at most L = {known.lipschitz:g} on such"
+        f" rows{convex}, as the task declares for every admissible dataset"
     )
 
 
 def _rounding() -> str:
     return (
-        f"peers compute their answers with an error below {ROUNDING:g} of how far one record moves "
-        f"them, and their "
-        "numbers of records are public"
+        f"peers compute their answers with an error below {ROUNDING:g} of how far one record moves"
+        " them, and their numbers of records are public"
     )
 
 

@@ -89,9 +89,8 @@ class Softmax(LinearTask):
         codes = np.searchsorted(values, table.labels)
         if len(values) > MOST_CLASSES or not bool((values == values.round()).all()):
             raise ConfigError(
-                f"{table.name} has {len(values)} different labels, which look like numbers, not "
-                f"classes; "
-                "use Ridge"
+                f"{table.name} has {len(values)} different labels, which look like numbers, not"
+                " classes; use Ridge"
             )
         names = tuple(table.label_text(value) for value in values)
         return codes.astype(np.float64), names, "labels: classes numbered in sorted order"
@@ -104,9 +103,8 @@ class Softmax(LinearTask):
             )
         if not self.records.classes:
             raise ConfigError(
-                "these records have more than 100 different targets and do not say which classes "
-                "there "
-                "are; declare them: Records.of(.., classes=)"
+                "these records have more than 100 different targets and do not say which classes"
+                " there are; declare them: Records.of(.., classes=)"
             )
         if self.outputs < 2:
             raise ConfigError(

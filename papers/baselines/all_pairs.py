@@ -37,9 +37,8 @@ class AllPairs:
     def __post_init__(self) -> None:
         if not (self.epsilon > 0 and 0 < self.delta < 1 and self.kernel.span > 0):
             raise ConfigError(
-                f"all pairs need epsilon > 0, 0 < delta < 1 and a bounded kernel, found "
-                f"{self.epsilon} "
-                f"and {self.delta}"
+                "all pairs need epsilon > 0, 0 < delta < 1 and a bounded kernel, found"
+                f" {self.epsilon} and {self.delta}"
             )
 
     def event(self) -> Event:

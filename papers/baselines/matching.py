@@ -52,9 +52,8 @@ class Matching:
             )
         if not (self.rate > 0 and isfinite(self.rate)) or self.total_variation < 0:
             raise ConfigError(
-                f"matching needs a positive rate and a total variation weight >= 0, found "
-                f"{self.rate} "
-                f"and {self.total_variation}"
+                "matching needs a positive rate and a total variation weight >= 0, found"
+                f" {self.rate} and {self.total_variation}"
             )
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
             raise ConfigError(f"the bounds of inputs must be (low, high), found {self.bounds}")
@@ -88,9 +87,8 @@ def convnet(
     side = 2 ** len(channels)
     if len(shape) != 3 or min(shape) < 1 or shape[1] < side or shape[2] < side:
         raise ConfigError(
-            f"inputs are {shape}; {len(channels)} poolings need (channels, height, width) of at "
-            f"least "
-            f"{side} x {side} pixels"
+            f"inputs are {shape}; {len(channels)} poolings need (channels, height, width) of at"
+            f" least {side} x {side} pixels"
         )
     if classes < 2 or hidden < 1 or not channels or kernel < 1 or kernel % 2 == 0:
         raise ConfigError(
@@ -147,9 +145,8 @@ def label_of(model: Any, gradient: Array) -> int:
     *_, last = model.parameters()
     if last.dim() != 1:
         raise ConfigError(
-            "the last layer of this model has no bias, so the label cannot be read off the "
-            "gradient; "
-            "give the label"
+            "the last layer of this model has no bias, so the label cannot be read off the"
+            " gradient; give the label"
         )
     return int(_flat(model, gradient)[-last.numel() :].argmin())
 

@@ -118,9 +118,8 @@ def comparison(setting: Setting) -> Section:
         for row in rows
     ]
     title = (
-        f"mean of {setting.peers} peers, {setting.width} numbers each, norm <= 1; "
-        f"{setting.colluders} collude,"
-        f" then {setting.leaving} leave; delta = {DELTA:g}"
+        f"mean of {setting.peers} peers, {setting.width} numbers each, norm <= 1;"
+        f" {setting.colluders} collude, then {setting.leaving} leave; delta = {DELTA:g}"
     )
     return section("comparison", title, header, cells)
 

@@ -55,9 +55,8 @@ def corrected(quick: bool) -> Section:
             )
         )
     words = (
-        f"drawn: the most that {draws} drawn graphs need; smallest: the first k at which they need "
-        f"no more than"
-        " 34.7 (28.4). Heuristic in advance, proven for the graph once it is drawn"
+        f"drawn: the most that {draws} drawn graphs need; smallest: the first k at which they need"
+        " no more than 34.7 (28.4). Heuristic in advance, proven for the graph once it is drawn"
     )
     return section(
         "GOPA-6", f"Table 4.1, n = {n}", ("k and pair noise", "rho = 1", "rho = 0.5"), rows, words

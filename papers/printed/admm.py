@@ -100,9 +100,8 @@ def _token(
     orders = tuple(order for order in ORDERS if order * (order - 1) < limit)
     if not orders:
         raise PrivacyError(
-            f"Thm 8.12 needs sigma > {needed:g} L gamma sqrt(alpha (alpha - 1)), found sigma = "
-            f"{noise.sigma:g}, which"
-            " allows no order; add noise"
+            f"Thm 8.12 needs sigma > {needed:g} L gamma sqrt(alpha (alpha - 1)), found sigma ="
+            f" {noise.sigma:g}, which allows no order; add noise"
         )
     return _printed(
         theorem, "walk:ADMM-7", noise, factor * participations * math.log(n) / n, orders, TOKEN

@@ -68,10 +68,9 @@ def mean_error(
     """
     if peers < 1 or dimension < 1 or not (order > 1 and divergence > 0 and sensitivity >= 0):
         raise PrivacyError(
-            f"the error of a mean needs peers and a dimension >= 1, an order above 1, a divergence "
-            f"> 0 and a"
-            f" sensitivity >= 0, found {peers}, {dimension}, {order}, {divergence} and "
-            f"{sensitivity}"
+            "the error of a mean needs peers and a dimension >= 1, an order above 1, a divergence >"
+            f" 0 and a sensitivity >= 0, found {peers}, {dimension}, {order}, {divergence} and"
+            f" {sensitivity}"
         )
     local = dimension * order * sensitivity**2 / (2 * peers * divergence)
     return local / peers if central else local

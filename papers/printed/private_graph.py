@@ -59,7 +59,6 @@ def published_fresh_divergence(
 def _check(noise_multiplier: float, n: int, degree: int) -> None:
     if not noise_multiplier > 0 or not 0 <= degree < n:
         raise ConfigError(
-            f"the printed formula needs noise and fewer neighbors than peers, found z = "
-            f"{noise_multiplier}, "
-            f"{degree} neighbors of {n} peers"
+            "the printed formula needs noise and fewer neighbors than peers, found z ="
+            f" {noise_multiplier}, {degree} neighbors of {n} peers"
         )

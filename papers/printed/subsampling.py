@@ -93,8 +93,7 @@ def _c(order: float, rate: float) -> float:
 def _check_range(order: float, rate: float, noise_multiplier: float) -> None:
     if not (order > 1 and 0 < rate < 0.2 and noise_multiplier >= 4):
         raise PrivacyError(
-            f"the printed bounds of subsampling need an order above 1, a rate in (0, 1/5) and a "
-            f"noise multiplier of at"
-            f" least 4, found {order}, {rate} and {noise_multiplier}; use "
-            f"bruit.privacy.toolbox.sampled_renyi.poisson"
+            "the printed bounds of subsampling need an order above 1, a rate in (0, 1/5) and a"
+            f" noise multiplier of at least 4, found {order}, {rate} and {noise_multiplier};"
+            " use bruit.privacy.toolbox.sampled_renyi.poisson"
         )

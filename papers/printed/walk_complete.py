@@ -36,10 +36,9 @@ def printed_divergence(
         raise PrivacyError(f"a Renyi order must be above 1, found {order}")
     if noise_multiplier**2 < order * (order - 1) / 2:
         raise PrivacyError(
-            f"the printed divergence needs z^2 >= alpha (alpha - 1) / 2 = "
-            f"{order * (order - 1) / 2:g}, found z ="
-            f" {noise_multiplier:g}; lower the order to {largest_order(noise_multiplier):.6g} or "
-            f"add noise"
+            "the printed divergence needs z^2 >= alpha (alpha - 1) / 2 ="
+            f" {order * (order - 1) / 2:g}, found z = {noise_multiplier:g};"
+            f" lower the order to {largest_order(noise_multiplier):.6g} or add noise"
         )
     return contributions * order * math.log(n) / (noise_multiplier**2 * n)
 
@@ -140,9 +139,8 @@ def printed_closed_form(
     order = sigma * math.sqrt(log / q)
     if order < 2:
         raise PrivacyError(
-            f"the printed closed form is attained at order {order:.4g}, below the 2 it needs; "
-            f"lower epsilon below"
-            f" {epsilon * order / 2:.4g}, or use the numeric procedure"
+            f"the printed closed form is attained at order {order:.4g}, below the 2 it needs;"
+            f" lower epsilon below {epsilon * order / 2:.4g}, or use the numeric procedure"
         )
     return ClosedForm(count, q, sigma, order, 4 * math.sqrt(q * log) / sigma)
 
@@ -219,9 +217,8 @@ def excess_loss(diameter: float, lipschitz: float, dim: int, sigma: float, steps
     """
     if not (diameter > 0 and lipschitz > 0 and dim >= 1 and sigma >= 0 and steps >= 1):
         raise PrivacyError(
-            f"diameter, Lipschitz constant, dimension and steps must be above 0 and sigma >= 0, "
-            f"found {diameter},"
-            f" {lipschitz}, {dim}, {steps} and {sigma}"
+            "diameter, Lipschitz constant, dimension and steps must be above 0 and sigma >= 0,"
+            f" found {diameter}, {lipschitz}, {dim}, {steps} and {sigma}"
         )
     return (
         2

@@ -34,9 +34,8 @@ def sensitivity(level: str, per_record: float, records: int = 1, users: int = 1)
     _rank(level)
     if not 0 <= per_record < math.inf or records < 1 or users < 1:
         raise PrivacyError(
-            f"a sensitivity needs a movement per record >= 0, and at least one record and user, "
-            f"found {per_record},"
-            f" {records} and {users}"
+            "a sensitivity needs a movement per record >= 0, and at least one record and user,"
+            f" found {per_record}, {records} and {users}"
         )
     return per_record * (
         1 if level == "record" else records if level == "user" else records * users
@@ -71,9 +70,8 @@ def widened(guarantee: Guarantee, level: str, count: int) -> Guarantee:
     """
     if _rank(level) <= _rank(guarantee.level):
         raise PrivacyError(
-            f"a guarantee at {guarantee.level} level says nothing more at {level} level; widen "
-            f"from record to user to"
-            " group only"
+            f"a guarantee at {guarantee.level} level says nothing more at {level} level;"
+            " widen from record to user to group only"
         )
     if count < 1:
         raise PrivacyError(f"at least one {guarantee.level} is replaced, found {count}")

@@ -85,9 +85,8 @@ def test_a_missing_file_is_looked_for_in_both_places_and_said(bruit, study, tmp_
         said = bruit("run", study)
         assert said.code == 2
         assert (
-            f"study.toml:{line}: there is no file {name}: looked beside the experiment in "
-            f"{study.parent} and in"
-            f" the working directory {tmp_path}\n" in said.err
+            f"study.toml:{line}: there is no file {name}: looked beside the experiment in"
+            f" {study.parent} and in the working directory {tmp_path}\n" in said.err
         )
     assert bruit("sweep", study).code == 2
 

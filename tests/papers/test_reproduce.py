@@ -230,11 +230,10 @@ def test_nothing_asked_and_odd_folders_are_refused(tmp_path):
 
 def test_an_installed_package_without_the_repository_says_so(tmp_path):
     code = (
-        "import bruit, sys; from pathlib import Path; bruit.__file__ = '/nowhere/bruit/__init__.py'\n"
-        "from bruit.commands.reproduce import reproduce\n"
-        "from bruit.errors import ConfigError\n"
-        "try: reproduce(listed=True)\n"
-        "except ConfigError as error: print(error)\n"
+        "import bruit, sys; from pathlib import Path; bruit.__file__ ="
+        " '/nowhere/bruit/__init__.py'\nfrom bruit.commands.reproduce import reproduce\nfrom"
+        " bruit.errors import ConfigError\ntry: reproduce(listed=True)\nexcept ConfigError as"
+        " error: print(error)\n"
     )
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True

@@ -121,13 +121,10 @@ def test_importing_is_light(module):
 
 def test_a_small_run_and_its_account_stay_light():
     code = (
-        "import sys, bruit as br, numpy as np\n"
-        "noise = br.Gaussian(clip=1.0, sigma=1.0)\n"
-        "run = br.run(br.Averaging(), 'ring:6', br.tasks.Mean(np.zeros((6, 1))), privacy=noise, "
-        "steps=3)\n"
-        "run.epsilon()\n"
-        "print([name for name in ('numba', 'dp_accounting', 'sklearn', 'networkx') if name in "
-        "sys.modules])\n"
+        "import sys, bruit as br, numpy as np\nnoise = br.Gaussian(clip=1.0, sigma=1.0)\nrun ="
+        " br.run(br.Averaging(), 'ring:6', br.tasks.Mean(np.zeros((6, 1))), privacy=noise,"
+        " steps=3)\nrun.epsilon()\nprint([name for name in ('numba', 'dp_accounting', 'sklearn',"
+        " 'networkx') if name in sys.modules])\n"
     )
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT.parent

@@ -333,9 +333,8 @@ def _check_own(descent: KnownDescent, own: Array | None, width: int) -> None:
     wanted = (descent.exchanges, len(descent.attackers), width)
     if descent.own_known and own is None:
         raise ConfigError(
-            "what the attackers said is missing; give own, or say own_known=False to make their "
-            "updates "
-            "unknowns too"
+            "what the attackers said is missing; give own, or say own_known=False to make their"
+            " updates unknowns too"
         )
     if own is not None and own.shape != wanted:
         raise ConfigError(

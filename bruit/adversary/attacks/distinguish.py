@@ -106,16 +106,14 @@ def distinguish(
     drawn = len(forms.dithers)
     if len(forms.A) - len(seen) != drawn or (seen and seen[0].shape[1] != before.shape[1]):
         raise ConfigError(
-            f"the view holds {len(seen)} messages where {len(forms.A) - drawn} were heard; take "
-            f"the view"
-            " of this run, with all its steps"
+            f"the view holds {len(seen)} messages where {len(forms.A) - drawn} were heard;"
+            " take the view of this run, with all its steps"
         )
     mine = np.flatnonzero(~forms.dithers)
     if own is not None and len(own) != len(mine):
         raise ConfigError(
-            f"the observers made {len(mine)} releases and noises of their own, found {len(own)} "
-            f"rows of"
-            " them"
+            f"the observers made {len(mine)} releases and noises of their own, found {len(own)}"
+            " rows of them"
         )
     rows = np.concatenate([mine if own is not None else mine[:0], np.arange(drawn, len(forms.A))])
     heard = np.concatenate(

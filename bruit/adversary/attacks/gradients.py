@@ -231,15 +231,13 @@ def _descending(run: Run, task: Task) -> GossipSGD:
         )
     if run.phase:
         raise ConfigError(
-            f"this run is phase {run.phase} of a chain, so its peers did not start from a common "
-            f"model; "
-            "attack the first phase"
+            f"this run is phase {run.phase} of a chain, so its peers did not start from a common"
+            " model; attack the first phase"
         )
     if run.trace.missed:
         raise ConfigError(
-            f"peers of this run went on without {run.trace.missed} messages, so what was heard has "
-            f"no "
-            "known linear form; attack a run in which all messages came"
+            f"peers of this run went on without {run.trace.missed} messages, so what was heard has"
+            " no known linear form; attack a run in which all messages came"
         )
     if to_json(run.task) != to_json(task.describe()):
         raise ConfigError(

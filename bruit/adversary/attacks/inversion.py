@@ -71,9 +71,8 @@ def invert_layer(weights: Array, bias: Array) -> tuple[Array, Bools]:
     """
     if weights.ndim != 3 or bias.shape != weights.shape[:2]:
         raise ConfigError(
-            f"weight gradients are {weights.shape} and bias gradients {bias.shape}; give (k, c, p) "
-            f"and "
-            "(k, c): peer, output, input"
+            f"weight gradients are {weights.shape} and bias gradients {bias.shape};"
+            " give (k, c, p) and (k, c): peer, output, input"
         )
     rows = np.arange(len(bias))
     largest = np.abs(bias).argmax(axis=1)

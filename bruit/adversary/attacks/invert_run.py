@@ -97,9 +97,8 @@ def _pictured(place: Path, image: str | None, task: Attackable, records: Inverte
             raise ConfigError(f"--image {image!r} is no size like 8x8 or 32x32x3") from None
     if math.prod(shape) != pixels:
         raise ConfigError(
-            f"records of {pixels} numbers are no images of {'x'.join(map(str, shape))}; say their "
-            f"size"
-            " with --image HEIGHTxWIDTH[x3]"
+            f"records of {pixels} numbers are no images of {'x'.join(map(str, shape))};"
+            " say their size with --image HEIGHTxWIDTH[x3]"
         )
     closest = inversion.score(task, records).record
     truth = np.stack(

@@ -91,9 +91,8 @@ def knowledge(
     sequence of graphs."""
     if aggregation not in ("messages", "sums"):
         raise ConfigError(
-            f"aggregation is {aggregation!r}; observers see 'messages' or, under secure "
-            f"aggregation,"
-            " 'sums'"
+            f"aggregation is {aggregation!r}; observers see 'messages' or, under secure"
+            " aggregation, 'sums'"
         )
     graph = named_graph(graph)
     fixed = graph.graph if isinstance(graph, Static) else graph

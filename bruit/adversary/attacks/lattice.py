@@ -197,9 +197,8 @@ def check_size(unknowns: int, most: int = MOST) -> None:
     """Refuse lattices that would take too long."""
     if unknowns > most:
         raise ConfigError(
-            f"the lattice of this view has {unknowns} unknown numbers, at most {most} are reduced; "
-            f"take"
-            " fewer steps, or a smaller graph"
+            f"the lattice of this view has {unknowns} unknown numbers, at most {most} are reduced;"
+            " take fewer steps, or a smaller graph"
         )
 
 

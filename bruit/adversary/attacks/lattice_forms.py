@@ -54,9 +54,8 @@ class NumberFormat:
             )
         if not (self.clip > 0 and self.sigma > 0 and self.dither >= 0):
             raise ConfigError(
-                f"the lattice attack needs a clip and noise above 0 and a dither that is not "
-                f"negative,"
-                f" found {self.clip}, {self.sigma} and {self.dither}"
+                "the lattice attack needs a clip and noise above 0 and a dither that is not"
+                f" negative, found {self.clip}, {self.sigma} and {self.dither}"
             )
 
     @property

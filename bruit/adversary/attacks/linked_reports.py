@@ -46,9 +46,8 @@ def link_reports(first: Sequence[Reports], second: Sequence[Reports], keep: floa
     users = {len(reports) for reports in (*first, *second)}
     if len(users) != 1 or users == {0}:
         raise ConfigError(
-            f"linkage needs the same users in all reports, found {sorted(users)} rows; report on "
-            f"the same"
-            " table both times"
+            f"linkage needs the same users in all reports, found {sorted(users)} rows;"
+            " report on the same table both times"
         )
     n = users.pop()
     check_size(n)
@@ -84,9 +83,8 @@ def _attribute_odds(one: Reports, two: Reports) -> Array:
 def _check_rows(both: Reports, possible: bool, protocol: Known) -> None:
     if both.unreadable or not possible:
         raise ConfigError(
-            f"some rows of these files are no possible reports of {protocol.kind}, so rows do not "
-            f"stand"
-            " for users any more; write the files again with `bruit ldp report`"
+            f"some rows of these files are no possible reports of {protocol.kind}, so rows do not"
+            " stand for users any more; write the files again with `bruit ldp report`"
         )
 
 

@@ -162,17 +162,15 @@ def defence(
     if found.rank == found.observers.size:
         return "Nothing was learned about anybody, so nothing needs preventing."
     text = (
-        f"Gaussian noise of {1 / mu_of(epsilon, delta):.3g} times the sensitivity, added by every "
-        f"peer before its first"
-        f" message, would leave at most epsilon {epsilon:g} at delta {delta:g}, user level, "
-        f"against these observers"
+        f"Gaussian noise of {1 / mu_of(epsilon, delta):.3g} times the sensitivity, added by every"
+        f" peer before its first message, would leave at most epsilon {epsilon:g} at delta"
+        f" {delta:g}, user level, against these observers"
     )
     if sums is not None:
         text += (
-            f"; secure aggregation in every neighborhood would by itself expose {sums.peers.size} "
-            f"instead of"
-            f" {how_many(found.peers.size, 'peer')} (and "
-            f"{how_many(sums.relation_count, 'relation')} among hidden ones)"
+            f"; secure aggregation in every neighborhood would by itself expose {sums.peers.size}"
+            f" instead of {how_many(found.peers.size, 'peer')} (and"
+            f" {how_many(sums.relation_count, 'relation')} among hidden ones)"
         )
     return f"{text}."
 

@@ -80,10 +80,9 @@ def recovered(run: Run, observers: list[int]) -> dict[str, Any]:
     if run.privacy is not None and run.privacy.sigma > 0:
         held = run.epsilon(seen_by=observers)
         text = (
-            f"The noise of this run is the defence: these observers computed noisy values, which "
-            f"leave epsilon"
-            f" {float(held):.3g} at delta {held.delta:g}, {held.guarantee.protected}, for the worst "
-            f"peer."
+            "The noise of this run is the defence: these observers computed noisy values, which"
+            f" leave epsilon {float(held):.3g} at delta {held.delta:g}, {held.guarantee.protected},"
+            " for the worst peer."
         )
     answer = _facts(run.graph.name, run.steps, exposed) | {"defence": text}
     if run.experiment:

@@ -53,15 +53,13 @@ def run_knowledge(run: Run, observers: int | Iterable[int]) -> Knowledge:
     facts = run.facts()
     if run.phase:
         raise ConfigError(
-            "this run goes on from an earlier one, so its first messages are mixtures already; "
-            "attack the"
-            " first phase"
+            "this run goes on from an earlier one, so its first messages are mixtures already;"
+            " attack the first phase"
         )
     if facts.missed:
         raise ConfigError(
-            f"real peers went on without {facts.missed} exchanges, so nobody knows which linear "
-            f"forms"
-            " were said; attack a run without misses"
+            f"real peers went on without {facts.missed} exchanges, so nobody knows which linear"
+            " forms were said; attack a run without misses"
         )
     fixed, grid = facts.fixed_graph(), grid_of(run)
     if isinstance(run.algorithm, PairAveraging):
@@ -83,9 +81,8 @@ def run_knowledge(run: Run, observers: int | Iterable[int]) -> Knowledge:
     if isinstance(run.algorithm, Chebyshev):
         if fixed is None:
             raise ConfigError(
-                "accelerated gossip is attacked on one fixed graph without dropouts only; this run "
-                "had"
-                f" dead links in {len(np.unique(facts.faults.round))} rounds"
+                "accelerated gossip is attacked on one fixed graph without dropouts only;"
+                f" this run had dead links in {len(np.unique(facts.faults.round))} rounds"
             )
         gamma = float(facts.public.gamma)
         fast = accelerated_knowledge(fixed, chosen, run.steps, gamma)
@@ -95,9 +92,8 @@ def run_knowledge(run: Run, observers: int | Iterable[int]) -> Knowledge:
             and Sent(grid, lambda: round_columns(facts.at, run.n, run.steps, fast.keys, gamma)),
         )
     raise ConfigError(
-        f"reconstruction from gossip needs linear averaging of values said once (averaging, "
-        f"chebyshev,"
-        f" pair-averaging), but this is a run of {run.algorithm.name()}"
+        "reconstruction from gossip needs linear averaging of values said once (averaging,"
+        f" chebyshev, pair-averaging), but this is a run of {run.algorithm.name()}"
     )
 
 
@@ -162,9 +158,8 @@ def observed(view: View, known: Knowledge, own: Array) -> Array:
         )
     if known.known < known.observers.size:
         raise ConfigError(
-            "a view holds messages, but this knowledge is of sums under secure aggregation; take "
-            "the"
-            " knowledge of messages"
+            "a view holds messages, but this knowledge is of sums under secure aggregation;"
+            " take the knowledge of messages"
         )
     if mine.ndim != 2 or len(mine) != known.observers.size:
         raise ConfigError(
@@ -175,9 +170,8 @@ def observed(view: View, known: Knowledge, own: Array) -> Array:
     if records:
         names = ", ".join(getattr(records[0].row, "_fields", ()))
         raise ConfigError(
-            f"the messages of this run are records ({names}), not values of an average; "
-            f"reconstruction"
-            " needs averaging, chebyshev or pair-averaging"
+            f"the messages of this run are records ({names}), not values of an average;"
+            " reconstruction needs averaging, chebyshev or pair-averaging"
         )
     messages = _by_time(view) if known.receivers is None else _by_meeting(view, known)
     missing = [key for key in known.keys if key not in messages]
@@ -187,9 +181,8 @@ def observed(view: View, known: Knowledge, own: Array) -> Array:
             f"; missing first: what peer {missing[0][1]} said at {missing[0][0]}" if missing else ""
         )
         raise ConfigError(
-            f"the view holds {len(messages)} messages from others where {len(known.keys)} were said to "
-            f"these"
-            f" observers{when}; run again in bulk with watch={sorted(view.observers)}"
+            f"the view holds {len(messages)} messages from others where {len(known.keys)} were said"
+            f" to these observers{when}; run again in bulk with watch={sorted(view.observers)}"
         )
     terms = (lambda t: 1) if known.sent is None else known.sent.grid.terms
     rows: list[Any] = [messages[key] / terms(key[0]) for key in known.keys]

@@ -16,9 +16,8 @@ def watched(run: Run, observers: list[int]) -> tuple[Run, Any]:
     """The run's trace again with these peers watched, since runs keep few views; and its task."""
     if not run.experiment:
         raise ConfigError(
-            "this run was not made from an experiment file, so its records cannot be loaded again; "
-            "use"
-            " the functions of bruit.adversary.attacks on the run in memory"
+            "this run was not made from an experiment file, so its records cannot be loaded again;"
+            " use the functions of bruit.adversary.attacks on the run in memory"
         )
     task = build(parse(run.experiment).model_copy(update={"seed": run.seed})).task
     again = run_again(

@@ -341,9 +341,8 @@ class Trials:
         )
         if not np.array_equal(_reads_by_peer(ledger), _reads_by_peer(done.ledger)):
             raise ConfigError(
-                f"{done.algorithm.name()} draws who takes part anew in every run, so that the "
-                f"claim of"
-                " one run is not that of another; audit it with everybody taking part"
+                f"{done.algorithm.name()} draws who takes part anew in every run, so that the claim"
+                " of one run is not that of another; audit it with everybody taking part"
             )
 
 

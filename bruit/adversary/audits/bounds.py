@@ -46,9 +46,8 @@ class Bound:
 def check_confidence(confidence: float) -> None:
     if not 0.5 <= confidence < 1:
         raise ConfigError(
-            f"confidence is a probability between 0.5 and 1, both sides judged by it, found "
-            f"{confidence};"
-            " 0.999999 lets one audit in a million raise a false alarm"
+            "confidence is a probability between 0.5 and 1, both sides judged by it, found"
+            f" {confidence}; 0.999999 lets one audit in a million raise a false alarm"
         )
 
 
@@ -124,9 +123,8 @@ def count_against(
     least = needed_trials(0.0, min(claimed), confidence)
     if 2 * trials < least:
         raise ConfigError(
-            f"{2 * trials} paired trials cannot show anything at confidence {confidence:g}; at "
-            f"least"
-            f" {least} are needed"
+            f"{2 * trials} paired trials cannot show anything at confidence {confidence:g};"
+            f" at least {least} are needed"
         )
     test = _chosen(*_finite(*training), (len(left), len(right)), claimed, confidence)
     sides = [(side > test.threshold) == test.above for side in (left, right)]

@@ -47,9 +47,8 @@ def chance_of(right: int, guesses: int, records: int, epsilon: float, delta: flo
 
     if not 0 <= right <= guesses <= records:
         raise ConfigError(
-            f"right guesses, guesses and records are 0 <= right <= guesses <= records, found "
-            f"{right},"
-            f" {guesses} and {records}"
+            "right guesses, guesses and records are 0 <= right <= guesses <= records, found"
+            f" {right}, {guesses} and {records}"
         )
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     tail = float(binom.sf(right - 1, guesses, truth))

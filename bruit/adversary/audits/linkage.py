@@ -83,9 +83,8 @@ def read_twice(files: list[Path]) -> Batches:
     """Files of reports: those of the first time, then those of the second."""
     if len(files) % 2:
         raise ConfigError(
-            f"every attribute is reported twice, so files come in pairs, found {len(files)}: first "
-            f"all of"
-            " the first time, then all of the second in the same order"
+            f"every attribute is reported twice, so files come in pairs, found {len(files)}:"
+            " first all of the first time, then all of the second in the same order"
         )
     found = [load_reports(path) for path in files]
     return found[: len(found) // 2], found[len(found) // 2 :]
@@ -99,9 +98,8 @@ def _order(users: int, seed: int) -> Any:
 def _shuffled(reports: Reports, order: Any) -> Reports:
     if len(reports) != len(order):
         raise ConfigError(
-            f"linkage needs the same users both times, found {len(order)} rows in the first "
-            f"reports and"
-            f" {len(reports)} in others; report on the same table both times"
+            f"linkage needs the same users both times, found {len(order)} rows in the first reports"
+            f" and {len(reports)} in others; report on the same table both times"
         )
     return replace(
         reports, columns={name: column[order] for name, column in reports.columns.items()}
@@ -149,16 +147,14 @@ def _defence(users: int, spent: float, protocols: list[Known]) -> str:
     budget = budget_for(users, TIMES)
     if spent <= budget and all(protocol.kind != "gaussian" for protocol in protocols):
         return (
-            f"The noise is the defence: epsilon {spent:.3g} for all of a user's second report "
-            f"keeps every attack"
-            f" below {TIMES:g} times chance."
+            f"The noise is the defence: epsilon {spent:.3g} for all of a user's second report keeps"
+            f" every attack below {TIMES:g} times chance."
         )
     each = budget / len(protocols)
     text = (
         f"Epsilon {budget:.3g} for all attributes of one report together ({each:.3g} for each of"
-        f" {len(protocols)}) instead of {spent:.3g} would keep every attack below {TIMES:g} times "
-        f"chance;"
-        f" the same data reported twice costs epsilon {2 * spent:.3g}, so report it once"
+        f" {len(protocols)}) instead of {spent:.3g} would keep every attack below {TIMES:g} times"
+        f" chance; the same data reported twice costs epsilon {2 * spent:.3g}, so report it once"
     )
     if any(protocol.kind == "gaussian" for protocol in protocols):
         text += " (pure epsilon, that of Laplace noise: Gaussian noise has no such limit)"

@@ -34,15 +34,13 @@ class RecordPool(Counted):
         outside."""
         if not isinstance(task, LinearTask | Torch):
             raise ConfigError(
-                f"membership is asked about records, and {type(task).__name__.lower()} tasks hold "
-                f"none;"
-                " attack a ridge, logistic, softmax or torch task"
+                f"membership is asked about records, and {type(task).__name__.lower()} tasks hold"
+                " none; attack a ridge, logistic, softmax or torch task"
             )
         if task.records.held_out is None or not len(task.records.held_out.targets):
             raise ConfigError(
-                "a record that is outside is replaced by a public one, and this task holds none "
-                "out;"
-                " give the task test = 0.2, say"
+                "a record that is outside is replaced by a public one, and this task holds none"
+                " out; give the task test = 0.2, say"
             )
         blocks, kept = task.records.blocks, [block.weights > 0 for block in task.records.blocks]
         return RecordPool(
@@ -122,8 +120,7 @@ class LearnedByObservers:
         )
         if np.any(again.ledger.counts().sum(axis=1) > done.ledger.counts().sum(axis=1)):
             raise ConfigError(
-                f"{done.algorithm.name()} draws who takes part anew in every run, so that the "
-                f"epsilon of"
-                " one run is not that of another; attack it with everybody taking part"
+                f"{done.algorithm.name()} draws who takes part anew in every run, so that the"
+                " epsilon of one run is not that of another; attack it with everybody taking part"
             )
         return again.estimates[list(self.observers)]

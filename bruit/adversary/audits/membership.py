@@ -120,9 +120,8 @@ def protocol_of(place: str | Path) -> tuple[Run, Task]:
         done = load(place)
         if not done.experiment:
             raise ConfigError(
-                f"{place} was not made from an experiment file, so its records cannot be loaded "
-                f"again;"
-                " use bruit.adversary.attacks.membership in Python"
+                f"{place} was not made from an experiment file, so its records cannot be loaded"
+                " again; use bruit.adversary.attacks.membership in Python"
             )
         if done.phase:
             raise ConfigError(f"{place} goes on from an earlier run; attack the first phase")
@@ -268,9 +267,8 @@ def defence(
     won = f"here hits minus false alarms were {score.gain:.2g}"
     if claimed <= AIM:
         return (
-            f"The noise of this run is the defence: at epsilon {claimed:.3g} and delta {delta:g} "
-            f"no attack on one"
-            f" record wins more than {advantage(claimed, delta):.2g}; {won}."
+            f"The noise of this run is the defence: at epsilon {claimed:.3g} and delta {delta:g} no"
+            f" attack on one record wins more than {advantage(claimed, delta):.2g}; {won}."
         )
     held = f"would leave at most epsilon {AIM:g} at delta {delta:g} against these observers"
     limit = f"with which no attack on one record wins more than {advantage(AIM, delta):.2g} ({won})"
@@ -278,9 +276,8 @@ def defence(
     if done.privacy is None:
         sigma = Gaussian().calibrate(AIM, delta, max(releases, 1)).sigma
         return (
-            f"Gaussian noise of sigma = {sigma:.4g} per unit of clip on each of {releases} "
-            f"releases a peer {held},"
-            f" {limit}."
+            f"Gaussian noise of sigma = {sigma:.4g} per unit of clip on each of {releases} releases"
+            f" a peer {held}, {limit}."
         )
     loss = done.guarantee(seen_by=set(observers), delta=delta).loss
     noise = noise_for(done.privacy, AIM, delta, loss, releases)
@@ -304,9 +301,8 @@ def _enough(records: int, how: Game) -> None:
     least = needed_guesses(0.0, how.delta, how.confidence)
     if least == IMPOSSIBLE:
         raise ConfigError(
-            f"a confidence of {how.confidence:g} is out of reach at delta = {how.delta:g}: chance "
-            f"alone"
-            " errs more often; ask for less confidence or a smaller delta"
+            f"a confidence of {how.confidence:g} is out of reach at delta = {how.delta:g}:"
+            " chance alone errs more often; ask for less confidence or a smaller delta"
         )
     if records * how.runs < least:
         raise ConfigError(
@@ -316,8 +312,7 @@ def _enough(records: int, how: Game) -> None:
     outsiders = math.ceil(1 / how.false_alarms)
     if records * how.runs < 3 * outsiders:
         raise ConfigError(
-            f"a rate of {how.false_alarms:g} false alarms is measured on at least {outsiders} "
-            f"records"
-            f" outside, and {records} records in {how.runs} runs leave about half of them; attack at"
-            f" least {-(-3 * outsiders // records)} runs, or allow more false alarms"
+            f"a rate of {how.false_alarms:g} false alarms is measured on at least {outsiders}"
+            f" records outside, and {records} records in {how.runs} runs leave about half of them;"
+            f" attack at least {-(-3 * outsiders // records)} runs, or allow more false alarms"
         )

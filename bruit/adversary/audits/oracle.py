@@ -145,9 +145,8 @@ def impulse_forms(
     again = _received_symbols(protocol, protocol.execute(chosen, TRIED, numbers)[1], chosen, TRIED)
     if not _superposed(heard, again, numbers):
         raise ConfigError(
-            f"what {algorithm.name()} says is not linear in what the door answers, so impulses do "
-            f"not"
-            " tell what it says otherwise"
+            f"what {algorithm.name()} says is not linear in what the door answers, so impulses do"
+            " not tell what it says otherwise"
         )
     stacked = np.concatenate([np.eye(count)[door.known_to(chosen)], heard.forms])
     data = np.array(door.releases, bool)

@@ -43,9 +43,8 @@ class Planted:
     def __str__(self) -> str:
         seen = "was refuted here" if self.refuted else "was not refuted here"
         return (
-            f"{self.bug}, planted on {self.world}: {seen}; at least {math.floor(100 * self.power)} "
-            f"% of such audits"
-            f" would ({100 * self.confidence:g} % confidence)"
+            f"{self.bug}, planted on {self.world}: {seen}; at least {math.floor(100 * self.power)}"
+            f" % of such audits would ({100 * self.confidence:g} % confidence)"
         )
 
 

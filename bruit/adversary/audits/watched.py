@@ -47,10 +47,9 @@ class WatchedDoor:
         )
         if who is None or (who != who[0]).any():
             raise ConfigError(
-                "the observers' reads differ from copy to copy: the algorithm draws who takes part "
-                "anew"
-                " in every run, so that the claim of one run is not that of another; audit it with"
-                " everybody taking part"
+                "the observers' reads differ from copy to copy: the algorithm draws who takes part"
+                " anew in every run, so that the claim of one run is not that of another;"
+                " audit it with everybody taking part"
             )
         each = seen.reshape(self._copies, -1, seen.shape[1])
         self.own.extend(each[:, k] for k in range(each.shape[1]))

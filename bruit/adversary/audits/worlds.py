@@ -400,9 +400,8 @@ def _reach(mechanism: Mechanism | None) -> tuple[float, float]:
         return 1.0, FAR
     if mechanism.unclipped:
         raise ConfigError(
-            "noise that clips nothing was measured for the answers of its own records, which no "
-            "canary"
-            " gives; audit one of its releases with audit_mechanism"
+            "noise that clips nothing was measured for the answers of its own records, which no"
+            " canary gives; audit one of its releases with audit_mechanism"
         )
     return mechanism.clip, FAR * mechanism.clip
 

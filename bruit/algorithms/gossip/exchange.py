@@ -124,11 +124,9 @@ def check_range(ids: Ints, rows: Array, grid: float, terms: int = 1) -> None:
     if far.any():
         lane = int(np.argmax(far))
         raise ConfigError(
-            f"peer {ids[lane]} begins with a number of size {np.abs(rows[lane]).max():.3g}, and "
-            f"what is"
-            f" sent is proven private up to {limit:.3g} with this noise; begin with smaller "
-            f"models, take"
-            " more noise, or simulate with arithmetic = 'ideal'"
+            f"peer {ids[lane]} begins with a number of size {np.abs(rows[lane]).max():.3g}, and"
+            f" what is sent is proven private up to {limit:.3g} with this noise;"
+            " begin with smaller models, take more noise, or simulate with arithmetic = 'ideal'"
         )
 
 

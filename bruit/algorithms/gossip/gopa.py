@@ -60,10 +60,9 @@ class Gopa(Algorithm[State]):
         masks = self.ratio * math.sqrt(int(first.degrees.max(initial=0)))
         if masks > LARGEST:
             raise ConfigError(
-                f"gopa with ratio {self.ratio:g} among {first.n} peers hides values under noise of "
-                f"{masks:.3g} times"
-                " that of a release, too much for numbers that cancel to the bit; use a smaller "
-                "ratio"
+                f"gopa with ratio {self.ratio:g} among {first.n} peers hides values under noise of"
+                f" {masks:.3g} times that of a release, too much for numbers that cancel to the"
+                " bit; use a smaller ratio"
             )
         return Public(first.n, 1.0 + masks)
 

@@ -50,9 +50,8 @@ def fixed(graph: Graph | GraphSequence, name: str) -> Graph:
     if graph.edge_count < 2 or not graph.is_connected():
         found = f"{graph.edge_count} edge" if graph.edge_count < 2 else "parts that never meet"
         raise ConfigError(
-            f"{name} needs a connected graph of at least two edges, found {graph.name} with "
-            f"{found}: "
-            "points would never get everywhere (perso:PAIR-3)"
+            f"{name} needs a connected graph of at least two edges, found {graph.name} with"
+            f" {found}: points would never get everywhere (perso:PAIR-3)"
         )
     return graph
 

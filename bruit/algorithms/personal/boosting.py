@@ -88,9 +88,8 @@ class Boosting(Algorithm[State]):
         lanes = len(home.ids)
         if home.beginning().any():
             raise ConfigError(
-                "boosting begins where neighbors know each other's models: at zero; carry "
-                "'nothing',"
-                " and leave start out"
+                "boosting begins where neighbors know each other's models: at zero;"
+                " carry 'nothing', and leave start out"
             )
         none = np.zeros((lanes, self.memory), np.int64)
         return State(home.zeros(), none, np.zeros(lanes, np.int64), home.slots(), home.slots(1))

@@ -50,9 +50,8 @@ def check_whole(home: Home) -> None:
     never made."""
     if home.before % 2:
         raise ConfigError(
-            f"the earlier phase stopped after {home.before} rounds, between the server's word and "
-            f"the"
-            " answers to it; an iteration takes two rounds: stop after an even number of them"
+            f"the earlier phase stopped after {home.before} rounds, between the server's word and"
+            " the answers to it; an iteration takes two rounds: stop after an even number of them"
         )
 
 

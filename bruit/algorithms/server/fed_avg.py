@@ -87,9 +87,8 @@ class FedAvg(Algorithm[State]):
         for number, peers in enumerate(chosen):
             if not isinstance(peers, Sequence):
                 raise ConfigError(
-                    f"fed-avg needs a list of participants for every iteration, found "
-                    f"chosen[{number}] ="
-                    f" {peers!r}"
+                    "fed-avg needs a list of participants for every iteration, found"
+                    f" chosen[{number}] = {peers!r}"
                 )
             if not len(peers):
                 raise ConfigError(
@@ -119,15 +118,13 @@ class FedAvg(Algorithm[State]):
             strangers = sorted(set(peers) - set(public.members.tolist()))
             if strangers:
                 raise ConfigError(
-                    f"chosen names peer {strangers[0]} for iteration {number}, who is neither the "
-                    f"server"
-                    f" {self.server} of {graph.name} nor a neighbor of it"
+                    f"chosen names peer {strangers[0]} for iteration {number}, who is neither the"
+                    f" server {self.server} of {graph.name} nor a neighbor of it"
                 )
         if self.chosen is not None and horizon // 2 > len(self.chosen):
             raise ConfigError(
-                f"chosen names the participants of {len(self.chosen)} iterations, and {horizon} "
-                f"rounds"
-                f" are {horizon // 2}; name those of all iterations"
+                f"chosen names the participants of {len(self.chosen)} iterations, and {horizon}"
+                f" rounds are {horizon // 2}; name those of all iterations"
             )
         if self.ratio and len(public.members) < graph.n:
             raise ConfigError(
@@ -173,9 +170,8 @@ class FedAvg(Algorithm[State]):
             if home.last.all():
                 return np.zeros(len(home.ids), bool)
             raise ConfigError(
-                f"chosen names the participants of {len(self.chosen)} iterations, and this is "
-                f"number"
-                f" {number}; name those of all phases"
+                f"chosen names the participants of {len(self.chosen)} iterations, and this is"
+                f" number {number}; name those of all phases"
             )
         return np.isin(home.ids, self.chosen[number])
 

@@ -136,9 +136,8 @@ class FederatedADMM(Algorithm[State]):
         left = graph.n - len(self.prepare(graph, steps).members)
         if left:
             raise ConfigError(
-                f"{left} of {graph.n} peers are no neighbors of the server {self.server} in "
-                f"{graph.name} and would"
-                f" take no part; use star:{graph.n}, or another server"
+                f"{left} of {graph.n} peers are no neighbors of the server {self.server} in"
+                f" {graph.name} and would take no part; use star:{graph.n}, or another server"
             )
 
     def start(self, home: Home) -> State:

@@ -46,9 +46,8 @@ class WalkUtility:
         if not 0 < self.convexity <= self.smoothness < inf:
             found = f"smoothness {self.smoothness:g} and strong convexity {self.convexity:g}"
             raise ConfigError(
-                f"the utility statement of a walk needs smoothness >= strong convexity > 0, found "
-                f"{found};"
-                " give the task a regularizer (l2)"
+                "the utility statement of a walk needs smoothness >= strong convexity > 0, found"
+                f" {found}; give the task a regularizer (l2)"
             )
         sizes = (self.distance, self.mixing, self.heterogeneity)
         if not all(0 < size < inf for size in sizes) or not 0 <= self.variance < inf:
@@ -126,9 +125,8 @@ def declared_utility(
     mu = constants.strong_convexity
     if not mu > 0:
         raise ConfigError(
-            "the step of the utility statement needs a strongly convex objective; give the task a "
-            "regularizer"
-            " (task.l2 > 0), or the rate as a number"
+            "the step of the utility statement needs a strongly convex objective;"
+            " give the task a regularizer (task.l2 > 0), or the rate as a number"
         )
     far = longest / mu if bound is None else min(longest / mu, bound)
     sampled = 0.0 if batch is None else longest**2 / batch

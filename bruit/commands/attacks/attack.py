@@ -72,9 +72,8 @@ def attack_reconstruct(
         graph is not None or steps is not None or algorithm is not None or sums or published_weights
     ):
         raise ConfigError(
-            "a run folder says its graph, weights and steps itself; leave out the other options, "
-            "or the"
-            " folder"
+            "a run folder says its graph, weights and steps itself; leave out the other options, or"
+            " the folder"
         )
     else:
         answer = recovered(load(folder), observers)
@@ -152,9 +151,8 @@ def _computed(answer: dict[str, Any]) -> Iterator[str]:
         )
         yield (
             f"values recovered to {answer['tolerance']:g}: {len(answer['recovered'])} true ones,"
-            f" {len(answer['recovered_with_noise'])} with their noise (sigma "
-            f"{answer['sigma']:g}{blur});"
-            f" residual {answer['residual']:.1e}"
+            f" {len(answer['recovered_with_noise'])} with their noise (sigma"
+            f" {answer['sigma']:g}{blur}); residual {answer['residual']:.1e}"
         )
         blurred = len(exposed) - len(answer["seen_by"]) - len(answer["recovered_with_noise"])
         if answer["dithered"] and blurred:

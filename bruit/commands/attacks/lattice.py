@@ -129,9 +129,8 @@ def _digits(found: LatticeAudit) -> Iterator[str]:
     who = named(found.seen_by)
     dithers = f"dithers of {found.dither:.3g}" if found.dither else "no dithers"
     yield (
-        f"{found.algorithm} on {found.graph}, {how_many(found.steps, 'step')}, seen by {who}, numbers: "
-        f"{found.numbers} (values on"
-        f" multiples of {found.grid:.3g}, {dithers})"
+        f"{found.algorithm} on {found.graph}, {how_many(found.steps, 'step')}, seen by {who},"
+        f" numbers: {found.numbers} (values on multiples of {found.grid:.3g}, {dithers})"
     )
     yield (
         f"  {how_many(found.messages, 'message')}, "
@@ -144,25 +143,22 @@ def _digits(found: LatticeAudit) -> Iterator[str]:
             else f"peer {found.hidden[0]} is hidden"
         )
         yield (
-            f"  {counts}: {found.found} of {how_many(len(found.hidden) * found.trials, 'value')} found exactly, "
-            f"all of them in"
-            f" {found.everybody} of {found.trials} trials"
+            f"  {counts}: {found.found} of {how_many(len(found.hidden) * found.trials, 'value')}"
+            f" found exactly, all of them in {found.everybody} of {found.trials} trials"
         )
     for guess in sorted(found.guesses, key=lambda guess: guess.bound - guess.low)[:SHOWN]:
         yield (
-            f"  peer {guess.of}: {guess.found} found; {guess.right} coins guessed right, between "
-            f"{100 * guess.low:.1f}"
-            f" and {100 * guess.high:.1f} % (confidence {found.confidence:.7g} for all); loss "
-            f"{guess.loss:.3g}, epsilon"
-            f" {guess.epsilon:.3g} at delta {found.delta:g} allows {100 * guess.bound:.1f} %"
+            f"  peer {guess.of}: {guess.found} found; {guess.right} coins guessed right, between"
+            f" {100 * guess.low:.1f} and {100 * guess.high:.1f} % (confidence"
+            f" {found.confidence:.7g} for all); loss {guess.loss:.3g}, epsilon {guess.epsilon:.3g}"
+            f" at delta {found.delta:g} allows {100 * guess.bound:.1f} %"
         )
     if len(found.guesses) > SHOWN:
         yield f"  and {len(found.guesses) - SHOWN} more (--json lists all)"
     if found.refuted:
         yield (
-            f"  whoever knows a noisy value has seen a whole release: epsilon "
-            f"{found.whole_release:.3g} at delta"
-            f" {found.delta:g}"
+            "  whoever knows a noisy value has seen a whole release: epsilon"
+            f" {found.whole_release:.3g} at delta {found.delta:g}"
         )
     yield (f"the lattice attack {found.verdict}" if found.guesses else found.verdict)
     view = "single peer" if len(found.seen_by) == 1 else f"coalition of {len(found.seen_by)} peers"

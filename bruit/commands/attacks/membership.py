@@ -68,26 +68,23 @@ def _guessed(found: MembershipAudit) -> Iterator[str]:
     who = named(found.seen_by)
     sure = f"{100 * found.confidence:g} %"
     yield (
-        f"{found.algorithm} on {found.graph}, seen by {who}: {how_many(found.records, 'record')}, "
-        f"{how_many(found.shadows, 'shadow run')},"
-        f" {how_many(found.runs, 'attacked run')}"
+        f"{found.algorithm} on {found.graph}, seen by {who}: {how_many(found.records, 'record')},"
+        f" {how_many(found.shadows, 'shadow run')}, {how_many(found.runs, 'attacked run')}"
     )
     low, high = found.auc_interval
     yield f"  AUC {found.auc:.3f}, between {low:.3f} and {high:.3f} ({sure}); guessing gives 0.5"
     low, high = found.hits_interval
     yield (
-        f"  {100 * found.hits:.1f} % of the members found at {100 * found.false_alarms:g} % false "
-        f"alarms, between"
-        f" {100 * low:.1f} and {100 * high:.1f} % ({sure})"
+        f"  {100 * found.hits:.1f} % of the members found at {100 * found.false_alarms:g} % false"
+        f" alarms, between {100 * low:.1f} and {100 * high:.1f} % ({sure})"
     )
     yield (
         f"  epsilon >= {found.shown:.3g} at delta = {found.delta:g} is shown by the guesses "
         f"(confidence {sure})"
     )
     yield (
-        f"{found.verdict}: epsilon = {found.claimed:.4g} at delta = {found.delta:g}, {found.level} "
-        f"level, was claimed"
-        f" by {found.theorem}"
+        f"{found.verdict}: epsilon = {found.claimed:.4g} at delta = {found.delta:g}, {found.level}"
+        f" level, was claimed by {found.theorem}"
     )
     if found.verdict.startswith("cannot"):
         yield (

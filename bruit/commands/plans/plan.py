@@ -302,9 +302,8 @@ def _trusting(found: TrustPlan, about: dict[str, Any], save: Path | None) -> Ite
             f"{', '.join(map(str, graph.neighbors(u).tolist()))}"
         )
     yield (
-        f"error of the mean {found.error:.4g}; local DP with a noise per peer "
-        f"{found.local_error:.4g},"
-        f" with one noise for all {found.equal_error:.4g}"
+        f"error of the mean {found.error:.4g}; local DP with a noise per peer"
+        f" {found.local_error:.4g}, with one noise for all {found.equal_error:.4g}"
     )
     if save is not None:
         yield f"wrote {save / 'experiment.toml'}; try next:\n  {program()} run {save / 'experiment.toml'}"

@@ -48,9 +48,8 @@ def mean_among_peers(
 
     if asked.identity is None or asked.board is None:
         raise ConfigError(
-            "peers know each other by certificates and each keeps a copy of the board: give "
-            "--identity,"
-            " the folder that `bruit peer key` made, and --board, a file to write"
+            "peers know each other by certificates and each keeps a copy of the board:"
+            " give --identity, the folder that `bruit peer key` made, and --board, a file to write"
         )
     book = standing_book(asked.peers)
     me = seat_of(asked.identity, book)

@@ -123,9 +123,8 @@ def _details(report: Report, delta: float) -> Iterator[str]:
     if report.mean is not None:
         gone = f"; peers left out: {', '.join(map(str, report.dropped))}" if report.dropped else ""
         yield (
-            f"values proven within {agreement.low:g}..{agreement.high:g}, noise proven: "
-            f"{agreement.noise_bits} coins"
-            f" a number{gone}"
+            f"values proven within {agreement.low:g}..{agreement.high:g}, noise proven:"
+            f" {agreement.noise_bits} coins a number{gone}"
         )
         yield f"all {len(report.online)} signed this board before anything was opened"
         yield from _privacy_lines(report, _privacy(report, delta))
@@ -144,9 +143,8 @@ def _privacy_lines(report: Report, privacy: dict[str, Any]) -> list[str]:
             f"{agreement.shift} levels"
         ]
     lines = [
-        f"{whose}: epsilon = {privacy['epsilon']:.4g}, delta = {privacy['delta']:g}, {privacy['level']} "
-        f"level, against"
-        f" {privacy['against']}"
+        f"{whose}: epsilon = {privacy['epsilon']:.4g}, delta = {privacy['delta']:g},"
+        f" {privacy['level']} level, against {privacy['against']}"
     ]
     if agreement.level == "record":
         lines.append(

@@ -70,9 +70,8 @@ def find_together(
         raise ConfigError("one holder listens and the other calls: give one of --listen and --with")
     if holders.identity is None or holders.partner is None:
         raise ConfigError(
-            "two holders know each other by certificates: give --identity, the folder that `bruit "
-            "peer "
-            "key` made, and --partner, the other holder's public.toml"
+            "two holders know each other by certificates: give --identity, the folder that `bruit"
+            " peer key` made, and --partner, the other holder's public.toml"
         )
     most = MOST_CLAIMED if holders.most_rows is None else holders.most_rows
     rows = rows_of(question, *own)
@@ -158,12 +157,10 @@ class TwoHolders:
             f"{found.high:{digits}} ({100 * found.confidence:g} % interval)"
         )
         yield (
-            f"  {found.pairs} random pairs of {pairs}, {found.crossing} of "
-            f"them between the two "
-            f"holders, one noisy bit each{labels}"
+            f"  {found.pairs} random pairs of {pairs}, {found.crossing} of them between the two"
+            f" holders, one noisy bit each{labels}"
         )
         yield (
-            f"  each row: epsilon = {asked.epsilon:g}, delta = 0, record level{level}, "
-            f"against {AGAINST}; recorded in "
-            f"{self.record}, {paid} in all"
+            f"  each row: epsilon = {asked.epsilon:g}, delta = 0, record level{level}, against"
+            f" {AGAINST}; recorded in {self.record}, {paid} in all"
         )

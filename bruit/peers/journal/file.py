@@ -54,9 +54,8 @@ def check_seal(found: bytes, path: Path, what: str, *parts: object) -> None:
 
 def damaged(path: Path, why: object) -> BrokenStateError:
     return BrokenStateError(
-        f"the journal {path} is damaged ({why}); this peer cannot go on in this run, since it no "
-        f"longer knows what it has said: keep the file, and begin a new run with a new "
-        f"budget"
+        f"the journal {path} is damaged ({why}); this peer cannot go on in this run, since it no"
+        " longer knows what it has said: keep the file, and begin a new run with a new budget"
     )
 
 
@@ -76,15 +75,13 @@ def journal_errors(path: Path) -> Iterator[None]:
             raise damaged(path, error) from error
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
             raise ConfigError(
-                f"cannot write the journal {path}: {error}; nothing of this step was kept or sent: "
-                f"make "
-                f"room on the disk, then start the peer again"
+                f"cannot write the journal {path}: {error}; nothing of this step was kept or sent:"
+                " make room on the disk, then start the peer again"
             ) from error
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
             raise ConfigError(
-                f"cannot write the journal {path}: {error}; nothing of this step was kept or sent: "
-                f"give "
-                f"this user the right to write there"
+                f"cannot write the journal {path}: {error}; nothing of this step was kept or sent:"
+                " give this user the right to write there"
             ) from error
         if name.startswith(UNREADABLE) or (
             not name and isinstance(error, sqlite3.OperationalError)
@@ -193,9 +190,8 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("COMMIT")
             if mode != "wal":
                 raise ConfigError(
-                    f"the journal {path} is on a disk that cannot keep it safe (sqlite mode "
-                    f"{mode}); "
-                    f"use a local disk"
+                    f"the journal {path} is on a disk that cannot keep it safe (sqlite mode"
+                    f" {mode}); use a local disk"
                 )
         except BaseException:
             connection.close()
@@ -211,9 +207,8 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
         raise damaged(path, "it is empty or not a journal")
     if version != VERSION:
         raise ConfigError(
-            f"the journal {path} has layout {version}, this version reads {VERSION}; use the "
-            f"version "
-            f"that began the run"
+            f"the journal {path} has layout {version}, this version reads {VERSION};"
+            " use the version that began the run"
         )
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
@@ -245,9 +240,8 @@ def check_original(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a copy of the ledger."""
     if connection.execute("SELECT COUNT(*) FROM header WHERE name = 'secret'").fetchone() == (0,):
         raise BrokenStateError(
-            f"{path} is a copy of a journal; what was said after it was made is not in it, so "
-            f"going "
-            f"on from it would release more than its ledger says"
+            f"{path} is a copy of a journal; what was said after it was made is not in it, so going"
+            " on from it would release more than its ledger says"
         )
 
 
@@ -259,9 +253,8 @@ def check_same_run(
     header = dict(connection.execute("SELECT name, value FROM header"))
     if header.get("run_id") != run_id:
         raise ConfigError(
-            f"the journal {path} belongs to run {header.get('run_id')}, not to run {run_id}; use "
-            f"one "
-            f"folder per run, and the address book and experiment this run began with"
+            f"the journal {path} belongs to run {header.get('run_id')}, not to run {run_id};"
+            " use one folder per run, and the address book and experiment this run began with"
         )
     began: dict[str, str] = dict(connection.execute("SELECT name, value FROM facts"))
     for name in sorted(began.keys() | facts.keys()):
@@ -274,7 +267,6 @@ def check_same_run(
                 else f"digest {then} in {path}, {now} now"
             )
             raise PrivacyError(
-                f"the {name} changed since this run began ({how}): refusing to go on, because the "
-                f"same "
-                f"noise would protect two different values"
+                f"the {name} changed since this run began ({how}): refusing to go on, because the"
+                " same noise would protect two different values"
             )

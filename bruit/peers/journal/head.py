@@ -127,10 +127,9 @@ def check_end(journal: Path, head: Head, first: int, end: Head) -> None:
     if end.number < head.number:
         raise damaged(
             journal,
-            f"it ends at step {end.number} with {end.lines} ledger lines, but "
-            f"{place(journal).name} "
-            f"says step {head.number} with {head.lines}: its log was lost or damaged, or it is an "
-            f"old copy",
+            f"it ends at step {end.number} with {end.lines} ledger lines, but {place(journal).name}"
+            f" says step {head.number} with {head.lines}: its log was lost or damaged, or it is an"
+            " old copy",
         )
     if head.number < first:
         raise damaged(journal, f"{place(journal).name} is older than the snapshot in it")

@@ -71,9 +71,8 @@ def write_records(
     refuse_task_for_real_peers(kind)
     if agreement.task.components is not None:
         raise ConfigError(
-            "the experiment asks for components, a projection that only a whole data set defines; "
-            "leave "
-            "`components` out of it, or make the columns of the projection yourself"
+            "the experiment asks for components, a projection that only a whole data set defines;"
+            " leave `components` out of it, or make the columns of the projection yourself"
         )
     known = kinds()[kind]
     if agreement.prepared is not None and "columns_file" not in known.keys:

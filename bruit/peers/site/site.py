@@ -81,11 +81,9 @@ class BudgetSection(BaseModel):
         if agreed is None or self.above_agreed or own.within(agreed):
             return own
         raise ConfigError(
-            f"[budget] allows this site epsilon {own.epsilon:g} at delta {own.delta:g}, more than "
-            f"the"
-            f" epsilon {agreed.epsilon:g} at delta {agreed.delta:g} that was agreed on; leave "
-            f"[budget]"
-            " out, lower it, or add above_agreed = true if that is meant"
+            f"[budget] allows this site epsilon {own.epsilon:g} at delta {own.delta:g}, more than"
+            f" the epsilon {agreed.epsilon:g} at delta {agreed.delta:g} that was agreed on;"
+            " leave [budget] out, lower it, or add above_agreed = true if that is meant"
         )
 
 

@@ -114,9 +114,8 @@ class Identity:
         for name, private, listed in own:
             if _public(private.public_key()) != listed:
                 raise ConfigError(
-                    f"the key {folder / name} does not match the certificate "
-                    f"{folder / CERTIFICATE}; "
-                    f"put back the right file or make a new identity"
+                    f"the key {folder / name} does not match the certificate"
+                    f" {folder / CERTIFICATE}; put back the right file or make a new identity"
                 )
         check_dates(certificate, str(folder / CERTIFICATE), now)
         return cls(

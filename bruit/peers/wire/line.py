@@ -132,9 +132,8 @@ class Line:
         elif "handshake" in reason.lower() or "certificate" in reason.lower():
             kind = "certificate"
             reason = (
-                f"who listens at {self.entry.address} does not show the certificate that the "
-                f"address book lists, "
-                f"or refuses ours; compare fingerprints and dates"
+                f"who listens at {self.entry.address} does not show the certificate that the"
+                " address book lists, or refuses ours; compare fingerprints and dates"
             )
         else:
             log.debug("line to peer %d is down: %s", self.entry.peer, reason)

@@ -61,9 +61,8 @@ def exponential_sum(lambdas: Array) -> ExponentialSum:
     largest = float(lambdas.max())
     if lambdas.min() < 0 or largest > LARGEST:
         raise PrivacyError(
-            f"lambda = order (order - 1) / (2 z^2) must lie in [0, {LARGEST:g}], found "
-            f"{lambdas.min():g} to"
-            f" {largest:g}; lower the orders or raise the noise multiplier"
+            f"lambda = order (order - 1) / (2 z^2) must lie in [0, {LARGEST:g}], found"
+            f" {lambdas.min():g} to {largest:g}; lower the orders or raise the noise multiplier"
         )
     head = int(np.clip(np.ceil(largest), 8, 64))
     top = (REACH + np.sqrt(largest / head)) ** 2 / head

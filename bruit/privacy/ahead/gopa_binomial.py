@@ -68,9 +68,8 @@ def gopa_binomial_guarantee(
     `pair_sigma` in levels."""
     if not (pair_sigma > 0 and math.isfinite(pair_sigma)) or noise_bits < 1 or width < 1:
         raise PrivacyError(
-            f"noise between neighbors, coins and width are positive, found {pair_sigma}, "
-            f"{noise_bits}"
-            f" and {width}"
+            f"noise between neighbors, coins and width are positive, found {pair_sigma},"
+            f" {noise_bits} and {width}"
         )
     asked = question(graph.n, of, seen_by)
     gone = set(dropped)

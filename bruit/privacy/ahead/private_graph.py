@@ -68,9 +68,8 @@ def stranger_share(n: int, degree: int, steps: int, colluders: int = 1) -> float
     strangers = n - colluders - degree
     if strangers < 1:
         raise PrivacyError(
-            f"with {colluders} observers and {degree} neighbors among {n} peers nobody is left to "
-            f"hide among;"
-            " use the exact loss of gossip, or local DP"
+            f"with {colluders} observers and {degree} neighbors among {n} peers nobody is left to"
+            " hide among; use the exact loss of gossip, or local DP"
         )
     return min(1.0, max(steps - 1, 0) * degree / strangers)
 
@@ -90,11 +89,10 @@ def stranger_divergence(
     c = (order - 1) * local
     if c > 1:
         raise PrivacyError(
-            f"weak convexity needs c = runs alpha (alpha - 1) / (2 z^2) <= 1, found {c:.4g} at "
-            f"alpha = {order:g},"
-            f" z = {noise_multiplier:g}, {runs} runs; raise the noise multiplier to"
-            f" {noise_multiplier * math.sqrt(c):.4g}, lower alpha, or use a fresh hidden graph for "
-            f"every run"
+            f"weak convexity needs c = runs alpha (alpha - 1) / (2 z^2) <= 1, found {c:.4g} at"
+            f" alpha = {order:g}, z = {noise_multiplier:g}, {runs} runs; raise the noise multiplier"
+            f" to {noise_multiplier * math.sqrt(c):.4g}, lower alpha, or use a fresh hidden graph"
+            " for every run"
         )
     return min(local, (1 + c) * local * share)
 
@@ -355,9 +353,8 @@ def _check_order(order: float) -> None:
 def _check_setting(noise_multiplier: float, share: float, runs: int) -> None:
     if not (noise_multiplier >= 0 and 0 <= share <= 1 and runs >= 1):
         raise PrivacyError(
-            f"found noise multiplier {noise_multiplier}, share {share} and {runs} runs; noise is "
-            f">= 0, a share lies in"
-            " [0, 1], runs are at least 1"
+            f"found noise multiplier {noise_multiplier}, share {share} and {runs} runs;"
+            " noise is >= 0, a share lies in [0, 1], runs are at least 1"
         )
 
 

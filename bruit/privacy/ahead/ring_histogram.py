@@ -52,15 +52,13 @@ class RingHistogram:
     def __post_init__(self) -> None:
         if self.n < 3 or self.cycles < 1 or self.values < 2:
             raise PrivacyError(
-                f"a ring histogram needs 3 peers, 1 cycle and 2 values or more, found {self.n}, "
-                f"{self.cycles} and"
-                f" {self.values}"
+                f"a ring histogram needs 3 peers, 1 cycle and 2 values or more, found {self.n},"
+                f" {self.cycles} and {self.values}"
             )
         if not 0 < self.gamma < 1:
             raise PrivacyError(
-                f"reports are uniform with a probability gamma strictly between 0 and 1, found "
-                f"{self.gamma}; gamma = 0"
-                " has no privacy, gamma = 1 no use"
+                "reports are uniform with a probability gamma strictly between 0 and 1, found"
+                f" {self.gamma}; gamma = 0 has no privacy, gamma = 1 no use"
             )
 
     @property

@@ -128,9 +128,8 @@ def complete_law(
         raise PrivacyError(f"a walk needs at least two peers, found {n}")
     if not 1 <= colluders < n:
         raise PrivacyError(
-            f"the observers are at least 1 of the {n} peers and leave out the one they look at, "
-            f"found {colluders};"
-            f" give 1 to {n - 1}"
+            f"the observers are at least 1 of the {n} peers and leave out the one they look at,"
+            f" found {colluders}; give 1 to {n - 1}"
         )
     check_cooldown(cooldown)
     before, after = (
@@ -196,9 +195,8 @@ def _check_chain(step: Any) -> int:
     if (step.nnz and step.data.min() < 0) or not np.all(np.abs(sums - 1) <= 1e-12):
         worst = int(np.argmax(np.abs(sums - 1)))
         raise PrivacyError(
-            f"the transition probabilities of every peer are >= 0 and sum to one; those of peer "
-            f"{worst} sum to"
-            f" {sums[worst]:.12g}"
+            "the transition probabilities of every peer are >= 0 and sum to one;"
+            f" those of peer {worst} sum to {sums[worst]:.12g}"
         )
     return int(step.shape[0])
 
@@ -253,10 +251,9 @@ class Ending:
             raise ConfigError(f"a flush is a number of silent steps >= 0, found {self.flush}")
         if self.published and not self.flush and not self.approximate:
             raise PrivacyError(
-                "a published last token without a flush is not covered before the walk; flush it "
-                "with silent noisy"
-                " steps first, account for the walk that happened, or ask for the approximation by "
-                "one more segment"
+                "a published last token without a flush is not covered before the walk;"
+                " flush it with silent noisy steps first, account for the walk that happened, or"
+                " ask for the approximation by one more segment"
             )
 
     @property

@@ -166,9 +166,8 @@ def _cycles(
     """At most N + 1 visits leave N whole cycles before a visit, but for a chance of `tail`."""
     if published and not approximate:
         raise PrivacyError(
-            "whole cycles do not cover a published sum, whose last cycle is cut (walk:RW-1); use "
-            "route='exact' or"
-            " 'renyi', or ask for the approximation by one more cycle"
+            "whole cycles do not cover a published sum, whose last cycle is cut (walk:RW-1);"
+            " use route='exact' or 'renyi', or ask for the approximation by one more cycle"
         )
     most = max(1, binomial_quantile(steps, walk.seen, tail))
     inner = cycles_law(walk, most + int(published)).profile(noise_multiplier)

@@ -53,9 +53,8 @@ def masked_losses(
 def _round(graph: Graph | GraphSequence, each: MaskedRound, observers: list[int]) -> Array:
     if not (each.tau > 0 and each.omega > 0):
         raise PrivacyError(
-            f"masked consensus needs noise in every message and in every mask, found tau = "
-            f"{each.tau:g} and"
-            f" omega = {each.omega:g}; raise both above 0"
+            "masked consensus needs noise in every message and in every mask, found tau ="
+            f" {each.tau:g} and omega = {each.omega:g}; raise both above 0"
         )
     others = np.setdiff1d(np.arange(graph.n), observers)
     place = np.full(graph.n, -1)

@@ -101,9 +101,8 @@ def error(share: float, values: int, epsilon: float, answers: int) -> float:
     _check(values, epsilon)
     if not (epsilon > 0 and answers > 0 and 0 <= share <= 1):
         raise PrivacyError(
-            f"the error of a share needs epsilon > 0, answers and a share in [0, 1], found "
-            f"{epsilon}, {answers} and"
-            f" {share}"
+            "the error of a share needs epsilon > 0, answers and a share in [0, 1], found"
+            f" {epsilon}, {answers} and {share}"
         )
     grown = math.expm1(epsilon)
     return (

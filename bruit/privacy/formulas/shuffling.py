@@ -34,10 +34,9 @@ def bound_b1(local_epsilon: float, reports: int, delta: float) -> float:
     _check(local_epsilon, reports, delta)
     if not (local_epsilon < 0.5 and delta < 0.01 and reports >= 1000):
         raise PrivacyError(
-            f"shuffling bound B.1 needs a local epsilon below 1/2, delta below 1/100 and at least "
-            f"1000 reports, found"
-            f" {local_epsilon:g}, {delta:g} and {reports}; use amplified(), which takes the bounds "
-            f"that hold"
+            "shuffling bound B.1 needs a local epsilon below 1/2, delta below 1/100 and at least"
+            f" 1000 reports, found {local_epsilon:g}, {delta:g} and {reports};"
+            " use amplified(), which takes the bounds that hold"
         )
     return 12 * local_epsilon * math.sqrt(-math.log(delta) / reports)
 
@@ -51,11 +50,9 @@ def bound_d3(local_epsilon: float, reports: int, delta: float) -> float:
     _check(local_epsilon, reports, delta)
     if local_epsilon > math.log(reports / (16 * math.log(2 / delta))):
         raise PrivacyError(
-            f"shuffling bound D.3 needs a local epsilon of at most log(n / (16 log(2 / delta))), "
-            f"found"
-            f" {local_epsilon:g} with {reports} reports at delta = {delta:g}; use amplified(), "
-            f"which takes the bounds"
-            " that hold"
+            "shuffling bound D.3 needs a local epsilon of at most log(n / (16 log(2 / delta))),"
+            f" found {local_epsilon:g} with {reports} reports at delta = {delta:g};"
+            " use amplified(), which takes the bounds that hold"
         )
     grown = math.exp(local_epsilon)
     inner = 8 * math.sqrt(grown * math.log(4 / delta) / reports) + 8 * grown / reports

@@ -51,9 +51,8 @@ class ExactConsensus(Theorem):
             )
         if not any(self._agrees(facts, block) for block in blocks):
             raise PrivacyError(
-                "no round ends in exact consensus on this graph, so each of them is charged like "
-                "local DP;"
-                " use a butterfly graph with mixing equal to its number of digits"
+                "no round ends in exact consensus on this graph, so each of them is charged like"
+                " local DP; use a butterfly graph with mixing equal to its number of digits"
             )
         whole = sum(self._agrees(facts, block) for block in blocks)
         ends = self._agrees(facts, blocks[-1]) or not self._hides(facts)

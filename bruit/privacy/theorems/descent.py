@@ -127,9 +127,8 @@ def _view(
     rounds = -(-steps // rule.mixing)
     if n * n * rounds > LARGEST:
         raise ConfigError(
-            f"the linear forms of {n} peers over {rounds} rounds hold {n * n * rounds:,} numbers, "
-            f"above {LARGEST:,};"
-            " use nonadaptive_bound, or the consensus theorem"
+            f"the linear forms of {n} peers over {rounds} rounds hold {n * n * rounds:,} numbers,"
+            f" above {LARGEST:,}; use nonadaptive_bound, or the consensus theorem"
         )
     used = [graphs(t) for t in range(steps)]
 

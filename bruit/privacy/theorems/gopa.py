@@ -228,9 +228,8 @@ class GopaView(Theorem):
         lacking = np.flatnonzero(facts.ledger.counts()[:, places].sum(axis=1) == 0)
         if facts.steps and len(lacking):
             raise PrivacyError(
-                f"peer {lacking[0]} has no line of canceling noise of sigma = {wanted.sigma:g} in "
-                f"the"
-                " ledger; only its own release protects it"
+                f"peer {lacking[0]} has no line of canceling noise of sigma = {wanted.sigma:g} in"
+                " the ledger; only its own release protects it"
             )
 
     def rounding(self, facts: Facts) -> float:
@@ -279,9 +278,8 @@ def _seen(observers: int) -> str:
 def _check_noise(own_sigma: float, pair_sigma: float) -> None:
     if not (own_sigma > 0 and math.isfinite(own_sigma)):
         raise PrivacyError(
-            f"everybody's own noise must be positive, found own_sigma = {own_sigma}: without it "
-            f"the sum is exact and"
-            " protects nobody"
+            f"everybody's own noise must be positive, found own_sigma = {own_sigma}:"
+            " without it the sum is exact and protects nobody"
         )
     if not (pair_sigma >= 0 and math.isfinite(pair_sigma)):
         raise PrivacyError(

@@ -49,9 +49,8 @@ class ServerRounds(Theorem):
         facts.noise_multiplier()
         if facts.fixed_graph() is None:
             raise PrivacyError(
-                "some answer to the server may be missing, and its noise with it; nothing is "
-                "claimed"
-                " about the mean of the others"
+                "some answer to the server may be missing, and its noise with it;"
+                " nothing is claimed about the mean of the others"
             )
         pairs = np.stack((facts.ledger.column("peer"), facts.ledger.column("clock")))[
             :, facts.data_lines()

@@ -79,9 +79,8 @@ class TokenCounts(Theorem):
 
     def losses(self, facts: Facts, observers: tuple[int, ...]) -> Array:
         raise PrivacyError(
-            "losses of pairs are for Gaussian noise, and counts are hidden by shuffling; ask for "
-            "the"
-            " epsilon of one pair"
+            "losses of pairs are for Gaussian noise, and counts are hidden by shuffling;"
+            " ask for the epsilon of one pair"
         )
 
     def events(

@@ -139,9 +139,8 @@ def _variances(facts: Facts) -> Array:
             variance = 0.0
         else:
             raise PrivacyError(
-                f"the sum of a token is accounted for Gaussian noise of multiplier {z:g}, or "
-                f"shares of it, for all"
-                f" peers; the ledger holds {event}"
+                f"the sum of a token is accounted for Gaussian noise of multiplier {z:g}, or shares"
+                f" of it, for all peers; the ledger holds {event}"
             )
         np.add.at(variances, clock[kinds == number], variance)
     return variances  # (hops,)

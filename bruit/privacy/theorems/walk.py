@@ -37,11 +37,9 @@ def declared_constants(known: Constants, bound: float | None, clip: float) -> Hy
     ball = "" if bound is None else f" in the ball of radius {bound:g}"
     convex = f", strong convexity mu = {known.strong_convexity:g}" if known.strong_convexity else ""
     return Hypothesis(
-        f"losses are convex with the declared smoothness beta = {known.smoothness:g}{convex} and "
-        f"slopes "
-        f"of a record no longer than L = {known.lipschitz:g}{ball}, which the clip {clip:g} never "
-        f"cuts, "
-        "for every admissible dataset",
+        f"losses are convex with the declared smoothness beta = {known.smoothness:g}{convex} and"
+        f" slopes of a record no longer than L = {known.lipschitz:g}{ball}, which the clip {clip:g}"
+        " never cuts, for every admissible dataset",
         checked=False,
     )
 
@@ -139,9 +137,8 @@ class RealizedWalk(Theorem):
             or any(abs(sigma - facts.sigma) > 1e-12 * facts.sigma for sigma in masks)
         ):
             raise PrivacyError(
-                f"the walk made {visits} visits but only {lines} of them carry noise of the "
-                f"release's"
-                " size; silent steps must be masked with the same sigma"
+                f"the walk made {visits} visits but only {lines} of them carry noise of the"
+                " release's size; silent steps must be masked with the same sigma"
             )
 
     def _visits(self, facts: Facts) -> Visits:

@@ -43,10 +43,9 @@ class Descent:
         nonnegative(self, "smoothness", error=PrivacyError)
         if self.contraction < 1 and not self.silent_contracts:
             raise PrivacyError(
-                f"a contraction of {self.contraction:g} < 1 must hold at silent steps too "
-                f"(walk:RW-14); let silent"
-                " peers apply the common regularizer and say silent_contracts=True, or leave the "
-                "contraction at 1"
+                f"a contraction of {self.contraction:g} < 1 must hold at silent steps too"
+                " (walk:RW-14); let silent peers apply the common regularizer and say"
+                " silent_contracts=True, or leave the contraction at 1"
             )
         known = self.step is not None and self.smoothness is not None
         if known and self.contraction <= 1 and self.step * self.smoothness > 2:  # type: ignore[operator]
@@ -101,9 +100,8 @@ def limits(
     most = f"every peer contributes at most {how_many(contributions, 'time')}"
     if failure:
         return Hypothesis(
-            f"{most}, but for a chance of {failure:g}: nothing caps it, so the first holder must "
-            f"be drawn"
-            " uniformly or be counted (most_visits)",
+            f"{most}, but for a chance of {failure:g}: nothing caps it, so the first holder must be"
+            " drawn uniformly or be counted (most_visits)",
             checked=False,
         )
     rests = (
@@ -129,15 +127,13 @@ def standing(descent: Descent | None, capped: bool, published: str) -> tuple[Hyp
     )
     return (
         Hypothesis(
-            "start, walk, length, stopping rule, contribution flags and step sizes do not depend "
-            "on data or"
-            f" token values; {CAPPED if capped else HONEST_FORWARDING}",
+            "start, walk, length, stopping rule, contribution flags and step sizes do not depend on"
+            f" data or token values; {CAPPED if capped else HONEST_FORWARDING}",
             checked=False,
         ),
         Hypothesis(
-            "every step of a peer that is no observer carries the full independent noise, silent "
-            "steps too,"
-            " before any projection",
+            "every step of a peer that is no observer carries the full independent noise, silent"
+            " steps too, before any projection",
             checked=False,
         ),
         *(() if descent is None else (Hypothesis("the step size is constant", checked=False),)),

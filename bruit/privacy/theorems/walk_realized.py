@@ -69,9 +69,8 @@ class Visits:
         if self.lipschitz is not None and np.any(self.lipschitz[~self.contributed] < 1):
             where = int(np.flatnonzero((self.lipschitz < 1) & ~self.contributed)[0])
             raise PrivacyError(
-                f"step {where} is silent, the identity plus noise: its Lipschitz constant is 1, "
-                f"found"
-                f" {self.lipschitz[where]:g}"
+                f"step {where} is silent, the identity plus noise: its Lipschitz constant is 1,"
+                f" found {self.lipschitz[where]:g}"
             )
 
     def keeps(self, cap: int, cooldown: int) -> bool:

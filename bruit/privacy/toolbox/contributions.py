@@ -36,9 +36,8 @@ def chernoff_mean(mean: float, failure: float) -> float:
     needed = -3 * math.log(failure)
     if mean < needed:
         raise PrivacyError(
-            f"the Chernoff bound needs a mean of at least 3 log(1/{failure:g}) = {needed:.4g}, "
-            f"found {mean:.4g};"
-            " use the exact quantile, or cap the contributions"
+            f"the Chernoff bound needs a mean of at least 3 log(1/{failure:g}) = {needed:.4g},"
+            f" found {mean:.4g}; use the exact quantile, or cap the contributions"
         )
     return mean + math.sqrt(mean * needed)
 
@@ -159,9 +158,8 @@ def averaging_time(variance: float, accuracy: float, failure: float, gap: float)
     _check_failure(failure)
     if not (variance >= 0 and accuracy > 0 and 0 < gap <= 1):
         raise ConfigError(
-            f"a time average needs variance >= 0, accuracy > 0 and a spectral gap in (0, 1], found "
-            f"{variance},"
-            f" {accuracy} and {gap}"
+            "a time average needs variance >= 0, accuracy > 0 and a spectral gap in (0, 1], found"
+            f" {variance}, {accuracy} and {gap}"
         )
     return math.ceil(4 * variance / (accuracy**2 * failure * gap))
 

@@ -324,9 +324,8 @@ def _points(steps: int) -> int:
 def _check_work(cells: int, points: int, steps: int) -> None:
     if cells / 2 * points > WORK:
         raise ConfigError(
-            f"the exact law of {steps} steps on a grid of {cells} energies or more is too long to "
-            f"compute; give a"
-            " coarser grid or use route='renyi'"
+            f"the exact law of {steps} steps on a grid of {cells} energies or more is too long to"
+            " compute; give a coarser grid or use route='renyi'"
         )
 
 

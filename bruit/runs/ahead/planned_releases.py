@@ -56,9 +56,8 @@ class PlannedReleases:
         if self.fixed:
             return f"{self.words()}, which the noise is made for"
         return (
-            f"{self.words()}, which the noise is made for; one that needs more goes on with the "
-            f"full noise and"
-            " without its data"
+            f"{self.words()}, which the noise is made for; one that needs more goes on with the"
+            " full noise and without its data"
         )
 
 

@@ -45,10 +45,9 @@ class Events(Engine):
             self.latency >= 0 and 0 <= self.loss < 1 and 0 <= self.churn < 1 and self.timeout > 0
         ):
             raise ConfigError(
-                "events need latency >= 0, 0 <= loss < 1, 0 <= churn < 1 and timeout > 0; found "
-                "latency ="
-                f" {self.latency}, loss = {self.loss}, churn = {self.churn}, timeout = "
-                f"{self.timeout}"
+                "events need latency >= 0, 0 <= loss < 1, 0 <= churn < 1 and timeout > 0;"
+                f" found latency = {self.latency}, loss = {self.loss}, churn = {self.churn},"
+                f" timeout = {self.timeout}"
             )
 
     def describe(self) -> dict[str, Any]:

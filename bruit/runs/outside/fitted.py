@@ -28,9 +28,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Any:
         raise ConfigError(
-            "this estimator was learned by peers and is not fitted again; make a new run, or use "
-            "the"
-            " estimators of bruit.sklearn"
+            "this estimator was learned by peers and is not fitted again;"
+            " make a new run, or use the estimators of bruit.sklearn"
         )
 
     @property

@@ -87,9 +87,8 @@ def _why_not(one: Named, folder: Path) -> str:
     place = (home / one.path).resolve()  # where it leads, links followed
     if not place.is_relative_to(home):
         return (
-            f"{one.key} names {one.path}, which is not in the folder that this page serves; put a "
-            f"copy into"
-            f" {folder} and name that, or use `bruit run`"
+            f"{one.key} names {one.path}, which is not in the folder that this page serves;"
+            f" put a copy into {folder} and name that, or use `bruit run`"
         )
     if not place.is_file():
         if one.key != "task.data":

@@ -131,9 +131,8 @@ class Runs:
         """Check the experiment, write it down and start it in a process of its own."""
         if not NAME.fullmatch(name):
             raise ConfigError(
-                "a run's name has up to 60 letters, digits, dots, dashes and underscores, and "
-                "begins with"
-                " a letter or digit"
+                "a run's name has up to 60 letters, digits, dots, dashes and underscores, and"
+                " begins with a letter or digit"
             )
         problems = check(text, self.folder)["problems"]
         if problems:

@@ -29,9 +29,8 @@ def _view_ahead(where: str, text: str, peer: int) -> dict[str, Any]:
         raise ConfigError(f"there is no peer {peer}: the peers are 0..{built.graph.n - 1}")
     if built.algorithm.schedule.timed:
         raise ConfigError(
-            "who has heard what depends on who met whom; other peers' views are shown when the run "
-            "has"
-            " ended"
+            "who has heard what depends on who met whom; other peers' views are shown when the run"
+            " has ended"
         )
     leaks = leaks_ahead(built, file.delta, peer)
     if not leaks:

@@ -336,9 +336,7 @@ def _sentence(
     worst = int(others[np.argmax(losses[others])])
     middle = float(np.median(epsilons[others]))
     return (
-        f"{without} With this noise the worst pair (peer {worst}) has epsilon "
-        f"{epsilons[worst]:.3g}, the typical"
-        f" one {middle:.3g}, at delta {asked.delta:g}, user level; the mean is off by {error:.3g} "
-        f"(values in"
-        " [0, 1])."
+        f"{without} With this noise the worst pair (peer {worst}) has epsilon"
+        f" {epsilons[worst]:.3g}, the typical one {middle:.3g}, at delta {asked.delta:g}, user"
+        f" level; the mean is off by {error:.3g} (values in [0, 1])."
     )

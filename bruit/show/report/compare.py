@@ -232,9 +232,8 @@ def _cautions(found: Sequence[Configuration]) -> list[str]:
         words.append(f"Ideal, {REALLY}: {'; '.join(ideal)}.")
     if len({one.task for one in found}) > 1:
         words.append(
-            "Careful: these configurations have different tasks or data: scores of one name need "
-            "not mean the"
-            " same."
+            "Careful: these configurations have different tasks or data: scores of one name need"
+            " not mean the same."
         )
     return words
 

@@ -134,9 +134,8 @@ def _local_epsilons(facts: Facts, delta: float) -> Array:
     charge = charged_locally(facts)
     if charge.counts is not None and charge.kinds() > PROFILES:
         raise ConfigError(
-            f"more than {PROFILES} different spendings that are not Gaussian; ask for single peers "
-            f"with"
-            " `bruit epsilon`"
+            f"more than {PROFILES} different spendings that are not Gaussian;"
+            " ask for single peers with `bruit epsilon`"
         )
     return charge.epsilons(delta)
 

@@ -51,9 +51,8 @@ def policy(style: str, script: str) -> str:
     """Nothing may be loaded, sent or framed; only this style and this script may run, and the icon
     is in the page."""
     return (
-        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
-        f"base-uri 'none';"
-        " form-action 'none'"
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)};"
+        " img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 

@@ -146,9 +146,8 @@ def tell(
     delta = run.delta if delta is None else delta
     if run.n > MOST_PEERS:
         raise ConfigError(
-            f"a report shows all pairs of at most {MOST_PEERS} peers, found {run.n}; ask for "
-            f"single pairs"
-            " with `bruit epsilon`"
+            f"a report shows all pairs of at most {MOST_PEERS} peers, found {run.n};"
+            " ask for single pairs with `bruit epsilon`"
         )
     found = run.accountant().table(delta, progress=progress)
     return Story(

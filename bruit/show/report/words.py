@@ -178,10 +178,9 @@ def how_to_read(story: Story) -> list[tuple[str, str]]:
         rows.append(
             (
                 "epsilon",
-                f"is how much one may become surer. Whoever bets on what {bet}, having seen"
-                f" what the worst observer saw, may change the odds by a factor of at most "
-                f"e^epsilon: here {odds}."
-                " 0 is nothing; below 1 is little; above 10 is hardly a promise.",
+                f"is how much one may become surer. Whoever bets on what {bet}, having seen what"
+                " the worst observer saw, may change the odds by a factor of at most e^epsilon:"
+                f" here {odds}. 0 is nothing; below 1 is little; above 10 is hardly a promise.",
             )
         )
     else:

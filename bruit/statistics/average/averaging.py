@@ -77,9 +77,8 @@ def seat_of(folder: Path, book: AddressBook) -> int:
     found = book.by_fingerprint(Identity.load(folder).fingerprint())
     if found is None:
         raise ConfigError(
-            f"the address book does not list the identity in {folder}; send its public.toml to the "
-            f"others"
-            " and merge again"
+            f"the address book does not list the identity in {folder}; send its public.toml to the"
+            " others and merge again"
         )
     return found.peer
 

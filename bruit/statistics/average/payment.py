@@ -41,11 +41,9 @@ class Payment:
         price = max(self._terms.epsilon, self._terms.price(agreement, online))
         if not math.isfinite(price):
             raise PrivacyError(
-                f"only {len(online)} of {agreement.peers} peers are left, and their coins hide "
-                f"nothing"
-                f" at delta = {self._terms.delta:g}; nothing was told: ask again when more are "
-                f"there, or"
-                " plan for --dropouts"
+                f"only {len(online)} of {agreement.peers} peers are left, and their coins hide"
+                f" nothing at delta = {self._terms.delta:g}; nothing was told:"
+                " ask again when more are there, or plan for --dropouts"
             )
         self._record.check(self._price(agreement, price))
         return price

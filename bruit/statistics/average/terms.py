@@ -55,9 +55,8 @@ class MeanTerms:
             )
         if not (self.epsilon > 0 and math.isfinite(self.epsilon)) or not 0 < self.delta < 1:
             raise PrivacyError(
-                f"a budget is a positive epsilon and a delta between 0 and 1, found {self.epsilon} "
-                f"and"
-                f" {self.delta}"
+                f"a budget is a positive epsilon and a delta between 0 and 1, found {self.epsilon}"
+                f" and {self.delta}"
             )
         if self.rows is not None and (not self.rows or min(self.rows) < 1):
             raise ConfigError(f"every peer holds at least one row, found {self.rows}")
@@ -79,9 +78,8 @@ class MeanTerms:
         honest = peers - 1 - self.dropouts
         if honest < 1:
             raise PrivacyError(
-                f"among {peers} peers with {self.dropouts} dropouts nobody is left to hide "
-                f"anybody; ask"
-                " more peers"
+                f"among {peers} peers with {self.dropouts} dropouts nobody is left to hide anybody;"
+                " ask more peers"
             )
 
         def enough(pairs: int) -> bool:
@@ -95,9 +93,8 @@ class MeanTerms:
             low, high = high, 2 * high
             if 2 * high > MOST_COINS:
                 raise PrivacyError(
-                    f"epsilon = {self.epsilon:g} among {peers} peers takes more than {MOST_COINS} "
-                    f"coins"
-                    " a peer; ask more peers, or for a larger epsilon"
+                    f"epsilon = {self.epsilon:g} among {peers} peers takes more than {MOST_COINS}"
+                    " coins a peer; ask more peers, or for a larger epsilon"
                 )
         while high - low > 1:
             middle = (low + high) // 2
@@ -142,9 +139,8 @@ class MeanTerms:
             )
         if values.min() < self.low or values.max() > self.high:
             raise ConfigError(
-                f"the column {self.column!r} reaches from {values.min():g} to {values.max():g}, "
-                f"beyond"
-                f" {self.low:g}..{self.high:g}; add --clamp, or agree on a larger range"
+                f"the column {self.column!r} reaches from {values.min():g} to {values.max():g},"
+                f" beyond {self.low:g}..{self.high:g}; add --clamp, or agree on a larger range"
             )
         if self.rows is None:
             return np.array([values.mean()])

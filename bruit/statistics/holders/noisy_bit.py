@@ -53,9 +53,8 @@ class NoisyBit:
             raise ConfigError(f"the noise takes 4 to 63 bits, found {self.noise_bits!r}")
         if 2 * self.threshold >= 1 << self.noise_bits:
             raise PrivacyError(
-                f"epsilon = {self.epsilon:g} per pair is below what {self.noise_bits} bits of "
-                f"noise "
-                "can show; give a larger epsilon, fewer rounds, or more noise_bits"
+                f"epsilon = {self.epsilon:g} per pair is below what {self.noise_bits} bits of noise"
+                " can show; give a larger epsilon, fewer rounds, or more noise_bits"
             )
 
     def _check_range(self) -> None:
@@ -208,9 +207,8 @@ def ordered(values: Array) -> Numbers:
     if not np.isfinite(single).all():
         place = tuple(int(k) for k in np.argwhere(~np.isfinite(single))[0])
         raise ConfigError(
-            f"value {np.asarray(values)[place]} at {place} is not a single-precision number; "
-            f"remove "
-            "rows with missing or infinite numbers, or rescale"
+            f"value {np.asarray(values)[place]} at {place} is not a single-precision number;"
+            " remove rows with missing or infinite numbers, or rescale"
         )
     bits = single.view(np.uint32)
     return np.where(bits >> np.uint32(31), ~bits, bits | np.uint32(1 << 31)).astype(np.uint32)

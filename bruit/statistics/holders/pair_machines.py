@@ -75,9 +75,8 @@ class PairMachine(HolderMachine):
         wanted = (job.pairs, job.bit.comparison.columns)
         if numbers.shape != wanted or not job.pairs:
             raise ConfigError(
-                f"this job compares {wanted[0]} >= 1 pairs of {wanted[1]} numbers, found numbers "
-                f"of "
-                f"shape {numbers.shape}"
+                f"this job compares {wanted[0]} >= 1 pairs of {wanted[1]} numbers, found numbers of"
+                f" shape {numbers.shape}"
             )
         self.job, self.hasher = job, job.hasher()
         self.bits = np.zeros(job.pairs, dtype=np.bool_)

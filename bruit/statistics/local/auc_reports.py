@@ -121,17 +121,15 @@ def pool(parts: Sequence[Reports]) -> Pooled:
     for agreed, _, _ in read[1:]:
         if agreed != read[0][0]:
             raise ConfigError(
-                f"these holders did not agree: one reports with {read[0][0].describe()}, another "
-                f"with "
-                f"{agreed.describe()}; report again with the same --epsilon, --levels, --low and "
-                f"--high"
+                f"these holders did not agree: one reports with {read[0][0].describe()}, another"
+                f" with {agreed.describe()}; report again with the same --epsilon, --levels, --low"
+                " and --high"
             )
     seeds = [questions for _, questions, _ in read]
     if len(set(seeds)) < len(seeds):
         raise ConfigError(
-            "two of these files answer the same questions: a file is named twice, or rehearsals "
-            "share "
-            "one --seed; name each file once, and give each holder a seed of its own"
+            "two of these files answer the same questions: a file is named twice, or rehearsals"
+            " share one --seed; name each file once, and give each holder a seed of its own"
         )
     found = [_answers(part, *about) for part, about in zip(parts, read, strict=True)]
     columns = ("signs", "labels", "level", "row")
@@ -151,9 +149,8 @@ def _described(part: Reports) -> tuple[ScoreReports, int, int]:
     kind, questions, users = (fields.pop(name, None) for name in ("kind", "questions", "users"))
     if kind != ScoreReports.kind:
         raise ConfigError(
-            f"reports of scores and reports by {kind!r} cannot be counted together; estimate from "
-            f"each "
-            "alone"
+            f"reports of scores and reports by {kind!r} cannot be counted together;"
+            " estimate from each alone"
         )
     wrong = [
         name

@@ -36,9 +36,8 @@ def check_epsilon(epsilon: float) -> None:
         or not LEAST <= epsilon <= MOST
     ):
         raise PrivacyError(
-            f"the epsilon of a local report must be between {LEAST:g} and {MOST:g}, found "
-            f"{epsilon!r}; "
-            "below, a report says nothing; above, it hides nothing"
+            f"the epsilon of a local report must be between {LEAST:g} and {MOST:g}, found"
+            f" {epsilon!r}; below, a report says nothing; above, it hides nothing"
         )
 
 
@@ -94,8 +93,7 @@ def lanes_of(users: Ints | None, count: int) -> Ints:
         )
     if len(np.unique(lanes)) != count:
         raise PrivacyError(
-            "a user is named twice in one batch of reports; the second report would repeat the "
-            "noise "
-            "of the first: report once, or in another step"
+            "a user is named twice in one batch of reports; the second report would repeat the"
+            " noise of the first: report once, or in another step"
         )
     return lanes

@@ -209,9 +209,8 @@ def check_values(values: Any, k: int) -> Ints:
     found = np.asarray(values)
     if found.ndim != 1 or found.dtype.kind not in "iub":
         raise ConfigError(
-            f"values to report are a list of whole numbers 0..{k - 1}, found {found.dtype} of "
-            f"shape "
-            f"{found.shape}"
+            f"values to report are a list of whole numbers 0..{k - 1}, found {found.dtype} of shape"
+            f" {found.shape}"
         )
     outside = (found < 0) | (found >= k)
     if outside.any():

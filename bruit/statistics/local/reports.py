@@ -52,9 +52,8 @@ class Reports:
         """One column, or an error that says which ones there are."""
         if name not in self.columns:
             raise ConfigError(
-                f"these reports have no column {name!r} (there are: {', '.join(self.columns)}); "
-                f"they "
-                f"were not made by the protocol {self.protocol.get('kind')!r} they name"
+                f"these reports have no column {name!r} (there are: {', '.join(self.columns)});"
+                f" they were not made by the protocol {self.protocol.get('kind')!r} they name"
             )
         return self.columns[name]
 

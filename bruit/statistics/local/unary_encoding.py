@@ -39,9 +39,8 @@ class UnaryEncoding(FrequencyProtocol):
         check_epsilon(self.epsilon)
         if self.k > WIDEST:
             raise ConfigError(
-                f"unary encoding sends one bit per value; {self.k} are more than {WIDEST}: use "
-                f"hadamard "
-                "or local-hashing"
+                f"unary encoding sends one bit per value; {self.k} are more than {WIDEST}:"
+                " use hadamard or local-hashing"
             )
 
     def describe(self) -> dict[str, Any]:

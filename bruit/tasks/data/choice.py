@@ -53,15 +53,13 @@ class Choice:
             )
         if self.holes not in ("refuse", "drop"):
             raise ConfigError(
-                f"holes={self.holes!r} is not known; use 'refuse', or 'drop' to leave out records "
-                f"with "
-                "holes"
+                f"holes={self.holes!r} is not known; use 'refuse', or 'drop' to leave out records"
+                " with holes"
             )
         if isinstance(self.fill, str) and self.fill != PUBLIC:
             raise ConfigError(
-                f"fill={self.fill!r} is not known; use a number, 'public' (the mean of the public "
-                f"rows) "
-                "or a constant for each column: {column: constant}"
+                f"fill={self.fill!r} is not known; use a number, 'public' (the mean of the public"
+                " rows) or a constant for each column: {column: constant}"
             )
         constants = self.fill.values() if isinstance(self.fill, Mapping) else (self.fill,)
         if not all(isfinite(value) for value in constants if isinstance(value, int | float)):
@@ -207,9 +205,8 @@ def select_array(
         constant, count = choice.constant(name), int(empty[:, place].sum())
         if isinstance(constant, str):
             raise ConfigError(
-                f"fill puts the text {constant!r} into {name!r} of {file}, which holds numbers; "
-                f"give a "
-                "number"
+                f"fill puts the text {constant!r} into {name!r} of {file}, which holds numbers;"
+                " give a number"
             )
         if constant is not None and count:
             table[empty[:, place], place], filled[name] = constant, (count, f"{constant:g}")
@@ -247,9 +244,8 @@ def chosen_names(
             if name in roles:
                 role = "label" if name == roles[0] else "owner"
                 raise ConfigError(
-                    f"{key} names {name!r}, the {role} of {file}, which is no feature; leave it "
-                    f"out "
-                    "there"
+                    f"{key} names {name!r}, the {role} of {file}, which is no feature;"
+                    " leave it out there"
                 )
             if name not in names:
                 raise ConfigError(
@@ -270,9 +266,8 @@ def complete(file: str, empty: Mapping[str, Bools]) -> tuple[Bools, dict[str, in
     holes = {name: int(where.sum()) for name, where in empty.items() if where.any()}
     if not kept.any():
         raise ConfigError(
-            f"every record of {file} has a hole ({by_column(holes)}), so none is left; fill them, "
-            f"or "
-            "leave the columns out with drop"
+            f"every record of {file} has a hole ({by_column(holes)}), so none is left;"
+            " fill them, or leave the columns out with drop"
         )
     return kept, holes
 
@@ -287,9 +282,8 @@ def _constant(table: Columns, name: str, choice: Choice) -> str | None:
         return None  # one number for all is for columns of numbers
     if kind == "numbers" and isinstance(found, str):
         raise ConfigError(
-            f"fill puts the text {found!r} into {name!r} of {table.file}, which holds numbers; "
-            f"give a "
-            "number"
+            f"fill puts the text {found!r} into {name!r} of {table.file}, which holds numbers;"
+            " give a number"
         )
     return found if isinstance(found, str) else f"{found:.17g}"
 

@@ -140,9 +140,8 @@ def numbers(
             continue
         found, mend = ("no value", mends[0]) if hole else (f"{cells[row]!r}", mends[1])
         raise ConfigError(
-            f"{columns.file} row {row} (line {columns.lines[row]}), column {name!r}: {found} where "
-            f"the "
-            f"column holds numbers; {mend}"
+            f"{columns.file} row {row} (line {columns.lines[row]}), column {name!r}:"
+            f" {found} where the column holds numbers; {mend}"
         )
     return values
 
@@ -182,9 +181,8 @@ def encode(
     strange = next((name for name in vocabulary if name not in columns.names), None)
     if strange is not None:
         raise ConfigError(
-            f"the agreed vocabulary is of a column {strange!r}, which {columns.file} does not have "
-            f"among "
-            f"its features{nearest(strange, columns.names)}"
+            f"the agreed vocabulary is of a column {strange!r}, which {columns.file} does not have"
+            f" among its features{nearest(strange, columns.names)}"
         )
     for name in columns.names:
         values = None if name in categories or name in vocabulary else numbers(columns, name, holes)

@@ -112,9 +112,8 @@ def _known_of_split(table: Table, choices: Preparation, dealt: Split) -> list[Fa
     if table.owners is not None and not owned:
         facts.append(
             Fact(
-                "rows of one owner are dealt to several peers: an epsilon is about the rows of a "
-                "peer, not "
-                "about an owner",
+                "rows of one owner are dealt to several peers: an epsilon is about the rows of a"
+                " peer, not about an owner",
                 "agreed",
             )
         )

@@ -58,9 +58,8 @@ def read_rows(path: Path, agreement: Agreement, tell: Callable[[str], None]) -> 
         named = tuple(name for name in agreement.columns if name != agreement.label)
         if choice.columns and set(choice.columns) != set(named):
             raise ConfigError(
-                f"the experiment's columns are {', '.join(choice.columns)}, but centers and scales "
-                f"are "
-                f"given for {', '.join(named)}; make them the same"
+                f"the experiment's columns are {', '.join(choice.columns)}, but centers and scales"
+                f" are given for {', '.join(named)}; make them the same"
             )
         choice = replace(choice, columns=named, drop=())
     table, reading = select(every, choice, agreement.label, None)
@@ -115,9 +114,8 @@ def column(table: Columns, name: str, center: float, scale: float) -> Array:
     found = numbers(table, name)
     if found is None:
         raise ConfigError(
-            f"{table.file}, column {name!r} holds text or nothing; turn it into numbers, or leave "
-            f"it out "
-            f"of the agreed columns"
+            f"{table.file}, column {name!r} holds text or nothing; turn it into numbers, or leave"
+            " it out of the agreed columns"
         )
     return (found - center) / scale
 
@@ -135,9 +133,8 @@ def places(table: Columns, label: str, agreement: Agreement, two: bool = False) 
     for line, cell in zip(table.lines, cells, strict=True):
         if spelled(cell) not in place:
             raise ConfigError(
-                f"{table.file} line {line}, column {label!r} holds {cell!r}, which is none of the "
-                f"agreed "
-                f"classes{nearest(cell, classes)}"
+                f"{table.file} line {line}, column {label!r} holds {cell!r}, which is none of the"
+                f" agreed classes{nearest(cell, classes)}"
             )
     return np.array([place[spelled(cell)] for cell in cells], np.int64)
 

@@ -41,9 +41,8 @@ class Points(Counted):
     def __post_init__(self) -> None:
         if self.rows.ndim != 2 or 0 in self.rows.shape or self.owners.shape != self.rows.shape[:1]:
             raise ConfigError(
-                f"points are {self.rows.shape} with owners {self.owners.shape}; give rows (r, d), "
-                f"and "
-                "one owner a row"
+                f"points are {self.rows.shape} with owners {self.owners.shape};"
+                " give rows (r, d), and one owner a row"
             )
         if not bool(np.isfinite(self.rows).all()):
             row = int(np.flatnonzero(~np.isfinite(self.rows).all(axis=1))[0])
@@ -70,9 +69,8 @@ class Points(Counted):
             raise ConfigError("a codebook holds finite numbers only; it has others")
         if self.most > 1:
             raise ConfigError(
-                f"a peer shows one value of the codebook, but some own {self.most} points; give "
-                f"every "
-                "peer one point"
+                f"a peer shows one value of the codebook, but some own {self.most} points;"
+                " give every peer one point"
             )
 
     @staticmethod
@@ -168,9 +166,8 @@ class Points(Counted):
             lost = np.flatnonzero(~np.isfinite(apart.min(axis=1)))
             if len(lost):
                 raise ConfigError(
-                    f"no point of the codebook has the last numbers "
-                    f"{some[lost[0], free:].tolist()}; "
-                    "add some that have"
+                    "no point of the codebook has the last numbers"
+                    f" {some[lost[0], free:].tolist()}; add some that have"
                 )
         return found
 

@@ -181,9 +181,8 @@ def _check(choices: Preparation) -> None:
         )
     if choices.own_test is not None and not 0 <= choices.own_test < 1:
         raise ConfigError(
-            f"own_test is {choices.own_test}; it is the share of a peer's own records that it is "
-            f"judged "
-            "on, 0 <= own_test < 1"
+            f"own_test is {choices.own_test}; it is the share of a peer's own records that it is"
+            " judged on, 0 <= own_test < 1"
         )
     if not 0 <= choices.test < 1:
         raise ConfigError(

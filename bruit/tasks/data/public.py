@@ -60,9 +60,8 @@ class Agreed:
         for name, pair in self.scales.items():
             if len(pair) != 2 or not all(isfinite(part) for part in pair) or not pair[1] > 0:
                 raise ConfigError(
-                    f"the scale of column {name!r} is [center, scale], two numbers, the scale "
-                    f"above 0, "
-                    f"found {list(pair)}"
+                    f"the scale of column {name!r} is [center, scale], two numbers, the scale above"
+                    f" 0, found {list(pair)}"
                 )
 
 

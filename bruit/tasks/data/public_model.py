@@ -45,9 +45,8 @@ class PublicModel:
             ) from None
         if rows.shape not in ((dim,), (1, dim), (peers, dim)):
             raise ConfigError(
-                f"a public model has one row of {dim} numbers for all peers, or {peers} such rows; "
-                f"found"
-                f" an array of shape {rows.shape}"
+                f"a public model has one row of {dim} numbers for all peers, or {peers} such rows;"
+                f" found an array of shape {rows.shape}"
             )
         if not np.isfinite(rows).all():
             raise ConfigError("a public model is made of finite numbers, found one that is not")

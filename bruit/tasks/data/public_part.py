@@ -77,10 +77,9 @@ def _of_owners(
         and len(chosen)
     ):
         raise ConfigError(
-            f"{choices.peers} peers were asked for, but of the {left + len(chosen)} owners "
-            f"{len(chosen)} "
-            f"are public (their rows are all held out), which leaves {left}; ask for {left} peers, "
-            f"or "
+            f"{choices.peers} peers were asked for, but of the {left + len(chosen)} owners"
+            f" {len(chosen)} are public (their rows are all held out), which leaves {left};"
+            f" ask for {left} peers, or "
             + (
                 f"split='owner:{choices.peers}' to leave out the last {left - choices.peers}"
                 if choices.peers < left
@@ -97,9 +96,8 @@ def _of_owners(
     names = listed([table.owner_names[owner] for owner in chosen.tolist()])
     return public, (
         Fact(
-            f"all {int(public.sum())} records of the {how} owners {names}: they take no part, and "
-            f"no "
-            "epsilon is about them",
+            f"all {int(public.sum())} records of the {how} owners {names}:"
+            " they take no part, and no epsilon is about them",
             "public rows",
         ),
     )
@@ -115,8 +113,7 @@ def _held_out(strata: Array, share: float, seed: int) -> Bools:
         public[generator.permutation(members)[: round(share * len(members))]] = True
     if share > 0 and public.sum() < 2:
         raise ConfigError(
-            f"test={share:g} holds out {int(public.sum())} of {len(strata)} records; at least 2 "
-            f"are "
-            "needed: raise test, or use test=0 with standardize='none'"
+            f"test={share:g} holds out {int(public.sum())} of {len(strata)} records;"
+            " at least 2 are needed: raise test, or use test=0 with standardize='none'"
         )
     return public

@@ -171,9 +171,8 @@ class Recipe(Counted):
         they are."""
         if table.ndim != 2 or table.shape[1] != len(self.columns):
             raise ConfigError(
-                f"the rows are of shape {table.shape}; give one row a record, of "
-                f"{len(self.columns)} "
-                f"columns: {_some(self.names)}"
+                f"the rows are of shape {table.shape}; give one row a record, of"
+                f" {len(self.columns)} columns: {_some(self.names)}"
             )
         if table.dtype.kind in "buif" and not any(
             column != Column(column.name) for column in self.columns
@@ -181,9 +180,8 @@ class Recipe(Counted):
             bad = np.argwhere(~np.isfinite(table))
             if len(bad):
                 raise ConfigError(
-                    f"{ROWS}, row {bad[0][0]}, column {self.names[bad[0][1]]!r} holds no finite "
-                    f"number; "
-                    "fill it or remove the row"
+                    f"{ROWS}, row {bad[0][0]}, column {self.names[bad[0][1]]!r} holds no finite"
+                    " number; fill it or remove the row"
                 )
             return None
         return as_columns(dict(zip(self.names, table.T.tolist(), strict=True)))
@@ -266,9 +264,8 @@ def recipe_from(content: Mapping[str, Any]) -> Recipe:
     wide = (len(found.features),)
     if not found.centers.shape == found.scales.shape == found.limits.shape == wide:
         raise ValueError(
-            f"there are {wide[0]} features, but {len(found.centers)} centers, {len(found.scales)} "
-            f"scales "
-            f"and {len(found.limits)} limits"
+            f"there are {wide[0]} features, but {len(found.centers)} centers, {len(found.scales)}"
+            f" scales and {len(found.limits)} limits"
         )
     if found.directions is not None and found.directions.shape[1:] != wide:
         raise ValueError(

@@ -71,9 +71,8 @@ def by_owner(owners: Ints, peers: int | None = None) -> Split:
             else "split='iid'"
         )
         raise ConfigError(
-            f"{peers} peers were asked for, but the data has {count} owners, and every owner is a "
-            f"peer; "
-            f"ask for {count} peers, or use {few}"
+            f"{peers} peers were asked for, but the data has {count} owners, and every owner is a"
+            f" peer; ask for {count} peers, or use {few}"
         )
     return first_owners(owners, count)
 
@@ -84,9 +83,8 @@ def first_owners(owners: Ints, count: int) -> Split:
     names, codes = np.unique(owners, return_inverse=True)
     if not 1 <= count <= len(names):
         raise ConfigError(
-            f"split='owner:{count}' is of the first {count} owners, but the data has {len(names)}; "
-            f"ask "
-            f"for 1 to {len(names)}"
+            f"split='owner:{count}' is of the first {count} owners, but the data has {len(names)};"
+            f" ask for 1 to {len(names)}"
         )
     kept = np.flatnonzero(codes < count)
     order = kept[np.argsort(codes[kept], kind="stable")]
@@ -155,16 +153,14 @@ def divide(whole: Split, share: float, seed: int) -> tuple[Split, Split]:
     of each."""
     if whole.sizes.min() < 2:
         raise ConfigError(
-            f"peer {int(whole.sizes.argmin())} holds 1 record, and needs one to learn from and one "
-            f"to be "
-            "judged on; give peers more records, or judge them on those they learn from (own_test "
-            "= 0)"
+            f"peer {int(whole.sizes.argmin())} holds 1 record, and needs one to learn from and one"
+            " to be judged on; give peers more records, or judge them on those they learn from"
+            " (own_test = 0)"
         )
     if len(np.unique(whole.rows)) < len(whole.rows):
         raise ConfigError(
-            "records that were drawn with replacement may be learned from and judged on at once; "
-            "use "
-            "another split, or own_test = 0"
+            "records that were drawn with replacement may be learned from and judged on at once;"
+            " use another split, or own_test = 0"
         )
     peers = np.repeat(np.arange(whole.peers), whole.sizes)
     mixed = np.lexsort((np.random.default_rng([seed, 3]).random(len(peers)), peers))
@@ -191,9 +187,8 @@ def parse(split: str, labels: Array, owners: Ints | None, peers: int | None, see
         if len(numbers) == 1 and numbers[0].isdecimal():
             if peers is not None and peers != int(numbers[0]):
                 raise ConfigError(
-                    f"split={split!r} makes {numbers[0]} peers, but {peers} were asked for; make "
-                    f"them "
-                    "equal"
+                    f"split={split!r} makes {numbers[0]} peers, but {peers} were asked for;"
+                    " make them equal"
                 )
             return first_owners(owners, int(numbers[0]))
     if peers is None:

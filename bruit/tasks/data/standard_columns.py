@@ -69,9 +69,8 @@ def fill_holes(table: Table, public: Bools) -> Table:
         name, shown = table.feature_names[place], table.features[public & ~holes[:, place], place]
         if not len(shown):
             raise ConfigError(
-                f"no public row of {table.name} has a value in {name!r}, so there is no public "
-                f"mean to "
-                f"fill its holes with; give a constant: fill = {{ {name} = ... }}"
+                f"no public row of {table.name} has a value in {name!r}, so there is no public mean"
+                f" to fill its holes with; give a constant: fill = {{ {name} = ... }}"
             )
         mean = float(shown.mean())
         features[holes[:, place], place] = mean

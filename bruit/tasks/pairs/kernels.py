@@ -52,9 +52,8 @@ class Kernel:
         """high - low: what one pair can change; refused where nobody declared it."""
         if not math.isfinite(self.high - self.low):
             raise ConfigError(
-                f"the kernel {self.name} declares no bounds, but a guarantee needs them; give low= "
-                f"and "
-                "high= of its values"
+                f"the kernel {self.name} declares no bounds, but a guarantee needs them;"
+                " give low= and high= of its values"
             )
         return self.high - self.low
 

@@ -188,9 +188,8 @@ class MetricLoss(PairLoss):
     def check(self, labels: Array) -> None:
         if len(np.unique(labels)) < 2:
             raise ConfigError(
-                f"all {len(labels)} points have label {labels[0]:g}; a metric is learned from "
-                f"points of "
-                "several classes"
+                f"all {len(labels)} points have label {labels[0]:g}; a metric is learned from"
+                " points of several classes"
             )
 
 

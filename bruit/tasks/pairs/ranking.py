@@ -87,9 +87,8 @@ def two_classes(scores: Array, labels: Array | Ints) -> tuple[Array, Array]:
     if positive.all() or not positive.any():
         only = "1" if len(labels) and positive.all() else "0"
         raise ConfigError(
-            f"all {len(labels)} users have label {only}; an AUC compares two classes: bring users "
-            f"of "
-            "both"
+            f"all {len(labels)} users have label {only}; an AUC compares two classes:"
+            " bring users of both"
         )
     return scores[positive], scores[~positive]
 

@@ -259,8 +259,7 @@ def named_kernel(name: str) -> Kernel:
         near = get_close_matches(name, KERNELS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ConfigError(
-            f"there is no kernel {name!r}{hint} (known: {', '.join(KERNELS)}; a function of your "
-            f"own is "
-            "a bruit.tasks.pairs.Kernel, in Python)"
+            f"there is no kernel {name!r}{hint} (known: {', '.join(KERNELS)};"
+            " a function of your own is a bruit.tasks.pairs.Kernel, in Python)"
         )
     return KERNELS[name]()

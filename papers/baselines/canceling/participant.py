@@ -101,9 +101,8 @@ class Participant:
         most = terms.peers - 1 if open else len(self.neighbors)
         if most > terms.degree:
             raise ConfigError(
-                f"peer {me} may have {most} neighbors, and the terms leave room for "
-                f"{terms.degree}: sums"
-                f" could overflow; agree on degree = {most}"
+                f"peer {me} may have {most} neighbors, and the terms leave room for {terms.degree}:"
+                f" sums could overflow; agree on degree = {most}"
             )
         self.stage: Stage = "new"
         self._value = checked_value(value, terms, me)
@@ -203,9 +202,8 @@ class Participant:
             self.stage = "withdrawn"
             return [
                 Withdrawn(
-                    f"only {len(roster.partners)} exchanges are left, {self.terms.partners} were "
-                    f"asked for:"
-                    " little but its own noise would protect the value"
+                    f"only {len(roster.partners)} exchanges are left, {self.terms.partners} were"
+                    " asked for: little but its own noise would protect the value"
                 )
             ]
         self.stage = "masked"
@@ -229,9 +227,8 @@ class Participant:
         if self.me in dropped.peers:
             return [
                 Exposed(
-                    "the masked value was published, and still the board lists the peer as "
-                    "dropped: if others"
-                    " open their exchanges with it, only its own noise protects it"
+                    "the masked value was published, and still the board lists the peer as dropped:"
+                    " if others open their exchanges with it, only its own noise protects it"
                 )
             ]
         gone = set(dropped.peers) & set(self._roster.partners) - self._posted

@@ -462,14 +462,11 @@ def test_a_disk_that_becomes_read_only_undoes_the_step(path):
 def test_a_system_that_refuses_to_write_undoes_the_step(path):
     """The log may not grow beyond 64 KiB in this process: the commit itself fails."""
     script = (
-        "import resource, signal, sys\n"
-        "from tests.unit.peers.test_journal import tell\n"
-        "from tests.unit.peers.toy_peer import *\n"
-        "journal = open_journal(sys.argv[1])\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "tell(journal)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, 2**16))\n"
-        "tell(journal, b'x' * 200_000)\n"
+        "import resource, signal, sys\nfrom tests.unit.peers.test_journal import tell\nfrom"
+        " tests.unit.peers.toy_peer import *\njournal ="
+        " open_journal(sys.argv[1])\nsignal.signal(signal.SIGXFSZ,"
+        " signal.SIG_IGN)\ntell(journal)\nresource.setrlimit(resource.RLIMIT_FSIZE, (2**16,"
+        " 2**16))\ntell(journal, b'x' * 200_000)\n"
     )
     child = subprocess.run(
         [sys.executable, "-c", script, str(path)],

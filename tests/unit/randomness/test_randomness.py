@@ -82,12 +82,9 @@ def test_compiled_and_numpy_paths_give_the_same_bits(kind, rows, count):
 
 def test_small_draws_do_not_load_numba_and_agree_with_the_compiled_path():
     program = (
-        "import sys, numpy as np\n"
-        "from bruit.randomness import Replay\n"
-        "draws = [getattr(Replay(2), kind)('noise', np.arange(20), 1, 0, 9) for kind in "
-        f"{KINDS!r}]\n"
-        "assert 'numba' not in sys.modules\n"
-        "print(''.join(draw.tobytes().hex() for draw in draws))\n"
+        "import sys, numpy as np\nfrom bruit.randomness import Replay\ndraws = [getattr(Replay(2),"
+        f" kind)('noise', np.arange(20), 1, 0, 9) for kind in {KINDS!r}]\nassert 'numba' not in"
+        " sys.modules\nprint(''.join(draw.tobytes().hex() for draw in draws))\n"
     )
     lean = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -66,10 +66,9 @@ def test_a_saved_run_predicts_the_same(run, rows, tmp_path):
 def test_a_saved_run_opens_without_torch(run, tmp_path):
     run.save(tmp_path / "folder")
     code = (
-        "import sys; sys.modules['torch'] = None\n"
-        "from bruit.runs.result import load\n"
-        f"found = load({str(tmp_path / 'folder')!r})\n"
-        "print({name: list(part.shape) for name, part in found.model.arrays().items()})\n"
+        "import sys; sys.modules['torch'] = None\nfrom bruit.runs.result import load\nfound ="
+        f" load({str(tmp_path / 'folder')!r})\nprint({{name: list(part.shape) for name, part in"
+        " found.model.arrays().items()})\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip().startswith("{'0.weight': [8, 4], '0.bias': [8]")

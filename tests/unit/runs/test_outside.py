@@ -182,14 +182,11 @@ def test_strangers_and_holes_that_nobody_agreed_on_are_refused():
 def test_a_pipeline_is_made_of_scikit_learn_alone():
     """Whoever stores it with joblib or skops needs no bruit to load it."""
     code = (
-        "import sys, json\n"
-        "class Guard:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name.split('.')[0] == 'bruit': raise ImportError(name)\n"
-        "sys.meta_path.insert(0, Guard())\n"
-        "import joblib, numpy as np\n"
-        "made = joblib.load(sys.argv[1])\n"
-        "print(json.dumps(made.predict(np.array([[60.0, None, 'm', 1.0, 'sea']], object)).tolist()))\n"
+        "import sys, json\nclass Guard:\n    def find_spec(self, name, *_):\n        if"
+        " name.split('.')[0] == 'bruit': raise ImportError(name)\nsys.meta_path.insert(0,"
+        " Guard())\nimport joblib, numpy as np\nmade ="
+        " joblib.load(sys.argv[1])\nprint(json.dumps(made.predict(np.array([[60.0, None, 'm', 1.0,"
+        " 'sea']], object)).tolist()))\n"
     )
     joblib = pytest.importorskip("joblib")
     import tempfile

@@ -173,11 +173,10 @@ class LatticeAudit:
         if worst is None:
             return self.verdict
         return (
-            f"{self.verdict}: {self.found} of {len(self.guesses) * self.trials} hidden values "
-            f"found exactly; of peer"
-            f" {worst.of} {worst.right} of {self.trials} guesses right, at least "
-            f"{100 * worst.low:.1f} %, where epsilon"
-            f" {worst.epsilon:.3g} at delta {self.delta:g} allows {100 * worst.bound:.1f} %"
+            f"{self.verdict}: {self.found} of {len(self.guesses) * self.trials} hidden values found"
+            f" exactly; of peer {worst.of} {worst.right} of {self.trials} guesses right, at least"
+            f" {100 * worst.low:.1f} %, where epsilon {worst.epsilon:.3g} at delta {self.delta:g}"
+            f" allows {100 * worst.bound:.1f} %"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -50,9 +50,8 @@ def protocol_of(place: Path) -> LatticeTarget:
     done = load(place)
     if done.phase or done.trace.missed or len(done.trace.faults.round):
         raise ConfigError(
-            f"{place} goes on from an earlier run, or some of its messages were lost; the lattice "
-            f"attack"
-            " is made for complete rounds from the start"
+            f"{place} goes on from an earlier run, or some of its messages were lost;"
+            " the lattice attack is made for complete rounds from the start"
         )
     return LatticeTarget(
         algorithm=done.algorithm, graph=done.graph, mechanism=done.privacy, steps=done.steps

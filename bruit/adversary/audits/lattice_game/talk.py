@@ -77,9 +77,8 @@ class LatticeTarget:
         if not isinstance(self.mechanism, Gaussian) or not self.mechanism.sigma:
             found = "none" if self.mechanism is None else self.mechanism.kind
             raise ConfigError(
-                f"the lattice attack looks for values under Gaussian noise, found {found}; without "
-                f"noise,"
-                " ask bruit attack reconstruct"
+                f"the lattice attack looks for values under Gaussian noise, found {found};"
+                " without noise, ask bruit attack reconstruct"
             )
         return self.mechanism
 
@@ -102,9 +101,8 @@ class LatticeTarget:
             facts = public.exchange if isinstance(self.algorithm, Chebyshev) else public
             if facts.radices:
                 raise ConfigError(
-                    "in a butterfly peers send sums of whole numbers, which hold no more digits "
-                    "than"
-                    " their values do: there is no lattice to reduce"
+                    "in a butterfly peers send sums of whole numbers, which hold no more digits"
+                    " than their values do: there is no lattice to reduce"
                 )
             grid = noise.fine_grid(1.0, facts.data, facts.noise)
             return NumberFormat(grid, noise.clip, noise.sigma, facts.dither * noise.sigma, "grid")

@@ -55,9 +55,8 @@ class Walk(Schedule):
             raise ConfigError(f"unknown order of a walk {self.order!r}; use 'random' or 'ring'")
         if isinstance(self.first, str) and self.first != UNIFORM:
             raise ConfigError(
-                f"a walk starts at a peer, by its number, or at a drawn one: first = {UNIFORM!r}, "
-                f"found"
-                f" {self.first!r}"
+                "a walk starts at a peer, by its number, or at a drawn one:"
+                f" first = {UNIFORM!r}, found {self.first!r}"
             )
         whole(self, "token", *(() if self.first == UNIFORM else ("first",)))
 

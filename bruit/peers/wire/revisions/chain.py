@@ -68,9 +68,8 @@ def previous_of(book: AddressBook, path: Path) -> AddressBook:
     found = next((one for _, one in books_beside(path) if one.digest == wanted), None)
     if found is None:
         raise ConfigError(
-            f"version {book.version} of the address book {path} follows a book "
-            f"{wanted[:16]}, which is not beside it; put version {book.version - 1} into "
-            f"{path.parent}"
+            f"version {book.version} of the address book {path} follows a book {wanted[:16]}, which"
+            f" is not beside it; put version {book.version - 1} into {path.parent}"
         )
     return found
 

@@ -188,9 +188,8 @@ def stages(story: Story) -> Markup:
         "n": n,
     }
     words = (
-        "Every column is a moment, every row a peer; a line joins two peers who talk in that "
-        "round. In color: who"
-        " may know something of what the chosen peer said."
+        "Every column is a moment, every row a peer; a line joins two peers who talk in that round."
+        " In color: who may know something of what the chosen peer said."
     )
     more = story.run.steps - rounds
     words += f" The first {rounds} of {story.run.steps} rounds are drawn." if more > 0 else ""

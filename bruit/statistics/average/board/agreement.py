@@ -122,9 +122,8 @@ class AverageAgreement:
             )
         if self.length > LONGEST:
             raise ConfigError(
-                f"{self.width} numbers of {self.bits_each} bits need a proof of more than "
-                f"{LONGEST} bits;"
-                " use fewer noise bits, or several runs"
+                f"{self.width} numbers of {self.bits_each} bits need a proof of more than {LONGEST}"
+                " bits; use fewer noise bits, or several runs"
             )
 
     @property

@@ -258,15 +258,13 @@ def rounded_levels(
     row = np.atleast_1d(np.asarray(value, np.float64))
     if row.shape != (agreement.width,) or not np.isfinite(row).all():
         raise ConfigError(
-            f"peer {peer} must hold {agreement.width} finite numbers, found shape {row.shape}; "
-            f"look for"
-            " missing ones"
+            f"peer {peer} must hold {agreement.width} finite numbers, found shape {row.shape};"
+            " look for missing ones"
         )
     if row.min() < agreement.low or row.max() > agreement.high:
         raise ConfigError(
-            f"the value of peer {peer} is out of range: {row.min():g} to {row.max():g} is not "
-            f"within"
-            f" {agreement.low:g}..{agreement.high:g}; clip it, or agree on a larger range"
+            f"the value of peer {peer} is out of range: {row.min():g} to {row.max():g} is not"
+            f" within {agreement.low:g}..{agreement.high:g}; clip it, or agree on a larger range"
         )
     scaled = (row - agreement.low) / (agreement.high - agreement.low) * agreement.levels
     draws = dice.words("round", np.array([peer]), 0, 0, agreement.width)[0] / 2.0**64

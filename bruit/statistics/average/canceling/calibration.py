@@ -60,9 +60,8 @@ def noises(
     alone = among.peers[among.sizes == 1]
     if len(alone):
         raise PrivacyError(
-            f"all neighbors of peer {alone[0]} collude, or it has none: only its own noise "
-            f"protects it;"
-            " use a graph with more neighbors, or local DP"
+            f"all neighbors of peer {alone[0]} collude, or it has none: only its own noise protects"
+            " it; use a graph with more neighbors, or local DP"
         )
     mu = mu_of(epsilon, delta) / sensitivity
     staying = max(1.0, math.floor(float(among.sizes.min()) * (1 - leaving) + 1e-9))
@@ -70,9 +69,8 @@ def noises(
     measure = _measure(among)
     if measure.at(together, VAST * together).max() > mu**2:
         raise PrivacyError(
-            f"no noise between the {len(honest)} honest peers of {graph.name} was found that hides "
-            f"them"
-            " all: the graph mixes too slowly; use kout"
+            f"no noise between the {len(honest)} honest peers of {graph.name} was found that hides"
+            " them all: the graph mixes too slowly; use kout"
         )
     pair = least(lambda pair: float(measure.at(together, pair).max()), mu**2, together)
     return Noises(math.sqrt((1 + SURPLUS) / staying) / mu, pair / (1 - leaving))

@@ -123,9 +123,8 @@ def _checked_cells(cells: Ints, width: int, users: int) -> Ints:
     found = np.asarray(cells)
     if found.shape != (users,) or found.dtype.kind not in "iu":
         raise ConfigError(
-            f"a histogram needs one whole number per user, {users} of them, found {found.dtype} of "
-            f"shape"
-            f" {found.shape}"
+            f"a histogram needs one whole number per user, {users} of them, found {found.dtype} of"
+            f" shape {found.shape}"
         )
     if width < 1 or found.min(initial=0) < 0 or found.max(initial=0) >= width:
         strange = int(np.flatnonzero((found < 0) | (found >= width))[0]) if len(found) else 0

@@ -60,9 +60,8 @@ class FixedPoint:
     def _words(self, multiples: Array) -> Words:
         if np.abs(multiples).max(initial=0.0) >= 2.0**62:
             raise ConfigError(
-                f"a number of {np.abs(multiples).max() * self.spacing:.3g} overflows the fixed "
-                f"point"
-                f" with {self.bits} bits; use fewer bits"
+                f"a number of {np.abs(multiples).max() * self.spacing:.3g} overflows the fixed"
+                f" point with {self.bits} bits; use fewer bits"
             )
         return multiples.astype(np.int64).view(np.uint64)
 
@@ -80,17 +79,15 @@ class FixedPoint:
         for name, sigma in (("own", own_sigma), ("pair", pair_sigma)):
             if 0 < sigma < math.ldexp(1.0, COARSEST - self.bits):
                 raise ConfigError(
-                    f"{name} noise of {sigma:g} is too fine for {self.bits} bits after the point; "
-                    f"use at"
-                    f" least {COARSEST + math.ceil(-math.log2(sigma))} bits"
+                    f"{name} noise of {sigma:g} is too fine for {self.bits} bits after the point;"
+                    f" use at least {COARSEST + math.ceil(-math.log2(sigma))} bits"
                 )
         reach = reach_of(peers, clip, own_sigma, pair_sigma, degree)
         if reach >= self.most:
             fitting = 63 - math.frexp(reach)[1]
             raise ConfigError(
-                f"sums of {peers} peers may reach {reach:.3g}, and the fixed point with "
-                f"{self.bits} bits ends at"
-                f" {self.most:.3g}: it would overflow; use at most {fitting} bits"
+                f"sums of {peers} peers may reach {reach:.3g}, and the fixed point with {self.bits}"
+                f" bits ends at {self.most:.3g}: it would overflow; use at most {fitting} bits"
             )
 
 

@@ -38,9 +38,8 @@ class Terms:
             raise ConfigError(f"rounds are numbered 0..2**32 - 1, found {self.number}")
         if self.peers < 2 or self.width < 1 or not 0 <= self.degree < self.peers:
             raise ConfigError(
-                f"a round needs two peers, one number and a degree below the peers, found "
-                f"{self.peers},"
-                f" {self.width} and {self.degree}"
+                "a round needs two peers, one number and a degree below the peers, found"
+                f" {self.peers}, {self.width} and {self.degree}"
             )
         if not (self.clip > 0 and math.isfinite(self.clip)):
             raise ConfigError(f"clip bounds the norm of a value and is positive, found {self.clip}")

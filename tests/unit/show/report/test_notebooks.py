@@ -84,10 +84,9 @@ def test_a_missing_extra_is_named(averaging, monkeypatch, tmp_path, module, make
 
 def test_plots_are_loaded_when_somebody_wants_a_figure():
     code = (
-        "import sys, bruit as br, numpy as np\n"
-        "run = br.run(br.Averaging(), 'ring:4', br.tasks.Mean(np.zeros((4, 1))), steps=1)\n"
-        "before = 'bruit.show.report.plots' in sys.modules\n"
-        "print(before, type(run.plot).__name__)\n"
+        "import sys, bruit as br, numpy as np\nrun = br.run(br.Averaging(), 'ring:4',"
+        " br.tasks.Mean(np.zeros((4, 1))), steps=1)\nbefore = 'bruit.show.report.plots' in"
+        " sys.modules\nprint(before, type(run.plot).__name__)\n"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["False", "Plots"]
