@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 
 from bruit.algorithms.algorithm import Algorithm
-from bruit.algorithms.door import Address, OnGrid
+from bruit.algorithms.door import Address
 from bruit.algorithms.doorway import same
 from bruit.algorithms.messages import Edges, Links, Message
-from bruit.algorithms.task_door import TaskDoor
+from bruit.algorithms.task_door import RawAnswer, TaskDoor
 from bruit.arrays import Array, Ints
 from bruit.errors import AlgorithmError, BruitError, ConformanceError, PrivacyError
 from bruit.graphs import Graph, GraphSequence, complete, grid
 from bruit.graphs import graph as named_graph
-from bruit.mechanisms import Gaussian, Mechanism
+from bruit.mechanisms import Gaussian
 from bruit.privacy.checks import TheoremCase as TheoremCase
 from bruit.privacy.checks import check_guarantee as check_guarantee
 from bruit.privacy.ledger import Ledger
@@ -313,16 +313,9 @@ class ScriptedDoor(TaskDoor):
     """A door that answers by a script: every release is a function of its address, whatever the
     records say."""
 
-    def _release(
-        self,
-        at: Address,
-        raw: Array,
-        level: float = 1.0,
-        on: OnGrid | None = None,
-        measured: Mechanism | None = None,
-    ) -> Array:
-        rows = Replay(17).normal("script", at.ids, at.steps, at.use, raw.shape[1])
-        return super()._release(at, rows, level, on, measured)
+    def _release(self, at: Address, answer: RawAnswer) -> Array:
+        rows = Replay(17).normal("script", at.ids, at.steps, at.use, answer.width)
+        return super()._release(at, answer._replace(raw=rows))
 
     def _masked_answer(self, at: Address, x: Array, grain: float) -> Ints:
         rows = Replay(17).normal("script", at.ids, at.steps, at.use, x.shape[1])

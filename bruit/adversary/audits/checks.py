@@ -21,7 +21,7 @@ from bruit.algorithms.algorithm import Algorithm
 from bruit.algorithms.door import Address, OnGrid
 from bruit.algorithms.messages import Edges
 from bruit.algorithms.schedules.ballots.attempt import Attempt
-from bruit.algorithms.task_door import TaskDoor
+from bruit.algorithms.task_door import RawAnswer, TaskDoor
 from bruit.arrays import Array, Ints, Words
 from bruit.errors import ConformanceError
 from bruit.graphs import Graph, GraphSequence
@@ -59,29 +59,22 @@ class ShoulderDoor(TaskDoor):
 
     drawn: list[NoiseRows] = field(default_factory=list)
 
-    def _release(
-        self,
-        at: Address,
-        raw: Array,
-        level: float = 1.0,
-        on: OnGrid | None = None,
-        measured: Mechanism | None = None,
-    ) -> Array:
+    def _release(self, at: Address, answer: RawAnswer) -> Array:
         lines = len(self.ledger)
-        answer = super()._release(at, raw, level, on, measured)
+        said, level, on = super()._release(at, answer), answer.level, answer.on
         if len(self.ledger) != lines + len(at.ids):
             raise ConformanceError(
                 f"{len(at.ids)} peers were read at step {int(at.steps[0])}, but the ledger got"
                 f" {len(self.ledger) - lines} lines"
             )
-        noisy = measured or self.mechanism
+        noisy = answer.measured or self.mechanism
         if isinstance(noisy, Additive | RecordSums) and level:
             noisy = noisy if level == 1 else noisy.scaled(level)  # on the grid of that much noise
             bare = noisy.bare if on is None else partial(noisy.bare_on, on.grid, on.times)
-            noise = answer - bare(raw, at.ids)
+            noise = said - bare(answer.raw, at.ids)
             words = f"peer {{peer}} at step {{step}}, use {at.use}, phase {self.run}"
             self.drawn.append(NoiseRows(noise, at.ids, at.steps, words))
-        return answer
+        return said
 
     def masked_gradient(
         self, at: Address, x: Array, grain: float, shares: int, votes: ClipVotes | None = None

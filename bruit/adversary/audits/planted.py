@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bruit.algorithms.door import Address, OnGrid
-from bruit.algorithms.task_door import TaskDoor
+from bruit.algorithms.door import Address
+from bruit.algorithms.task_door import RawAnswer, TaskDoor
 from bruit.arrays import Array, Ints
 from bruit.mechanisms.clip_votes import ClipVotes
-from bruit.mechanisms.mechanism import Additive, Mechanism
+from bruit.mechanisms.mechanism import Additive
 from bruit.mechanisms.record_sums import RecordSums
 
 Bug = Callable[["PlantedDoor", Address, Array, Array, Array], Array]
@@ -34,21 +34,15 @@ class PlantedDoor(TaskDoor):
 
     bug: Bug | None = None
 
-    def _release(
-        self,
-        at: Address,
-        raw: Array,
-        level: float = 1.0,
-        on: OnGrid | None = None,
-        measured: Mechanism | None = None,
-    ) -> Array:
-        answer, noisy = super()._release(at, raw, level, on, measured), measured or self.mechanism
+    def _release(self, at: Address, answer: RawAnswer) -> Array:
+        said, noisy = super()._release(at, answer), answer.measured or self.mechanism
         if self.bug is None or noisy is None:
-            return answer
+            return said
+        raw, on = answer.raw, answer.on
         if on is None:
-            return self.bug(self, at, raw, noisy.bare(raw, at.ids), answer)
+            return self.bug(self, at, raw, noisy.bare(raw, at.ids), said)
         bare = noisy.bare_on(on.grid, on.times, raw, at.ids)
-        return self.bug(self, at, on.times * raw, bare, answer)
+        return self.bug(self, at, on.times * raw, bare, said)
 
     def _clipped_sum(self, sums: RecordSums, at: Address, x: Array, unit: float) -> Ints:
         wide = replace(sums, clip=UNCLIPPED * sums.clip) if self.bug is no_clip else sums

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bruit.algorithms.task_door import FINEST_MASKED
+from bruit.algorithms.behind_door.masked_shares import FINEST_MASKED
 from bruit.arrays import Array
 from bruit.how_many import how_many
 from bruit.planning.silos.question import SilosQuestion

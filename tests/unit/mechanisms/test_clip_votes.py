@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bruit as br
+from bruit.algorithms.behind_door.sums_of_records import SumsOfRecords
 from bruit.algorithms.door import Address
 from bruit.algorithms.task_door import TaskDoor
 from bruit.mechanisms.clip_votes import ClipVotes, next_scale
@@ -26,7 +27,8 @@ def answer(task, x, scale, votes=10.0, clip=0.5):
     grain = door.grain(4, 3)
     at = Address(np.array([0]), np.array([1]), np.array([0]), 0)
     said = ClipVotes(votes, np.array([scale]))
-    return door._answer_with_votes(at, x, grain, said)[0], noise, grain, said
+    sums = SumsOfRecords(task=task, noise=noise, dice=Replay(0), run=0)
+    return sums.with_votes(at, x, grain, said)[0], noise, grain, said
 
 
 def test_the_multiplier_of_gradients_and_votes_together():

@@ -1,0 +1,1 @@
+"""Behind the door of a run: what records answer exactly, and the noise that leaves without them."""
