@@ -37,7 +37,7 @@ from bruit.runs.engines.engine import Engine, Job, Metrics, Outcome
 from bruit.runs.engines.given import refuse_given
 from bruit.trace import Faults, Meetings, Trace
 
-PORTS = range(10_000, 32_768)
+PORTS = range(20_000, 32_768)  # above those that workers of Ray listen to
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ PAIRS = MEAN.replace('"gossip-sgd"', '"pair-averaging"').replace("steps = 6", "s
 
 @pytest.mark.parametrize("text", [WAKES, BOOSTING])
 def test_one_neighbor_that_never_starts_stops_nobody_and_is_named(tmp_path, text):
-    """Issue 21: two of three went without a single update."""
+    """Two of three went without a single update."""
     sites = found_small(tmp_path, text, timeout=0.3, pace=0.01, lines="wait_for = 1\n")
     people = [participant(read_site(site), SEED) for site in sites[:2]]
     assert run_participants(people) == 0  # wait_for plans for it

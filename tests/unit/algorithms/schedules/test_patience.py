@@ -145,7 +145,7 @@ def healed(graph, cut, steps, until, away=None):
 
 @pytest.mark.parametrize("until", [1.5, 3.0, 8.0])
 def test_a_partition_that_heals_does_not_push_models_apart(until):
-    """Issue 21: on a path of four the late flows of a cut link ended with a spread of 56."""
+    """On a path of four the late flows of a cut link ended with a spread of 56."""
     network = healed(path(4), {0, 1}, 400, until)
     began = values(4)
     assert network.done == set(range(4))
@@ -424,7 +424,7 @@ def test_the_walk_outlives_any_one_peer(graph, delays, dead, time):
 
 @pytest.mark.parametrize("algorithm", [br.WalkSGD(), br.RingSum()], ids=repr)
 def test_the_first_holder_dies_before_its_first_handover(algorithm):
-    """Issue 21: nobody knew of the token that died with it. Its deputy begins the walk, with
+    """Nobody knew of the token that died with it. Its deputy begins the walk, with
     everybody told first, and nobody sees a second token."""
     for first in range(5):
         peers = machines(algorithm, ring(5), small_task(5), 12, PATIENCE, seed=first)

@@ -37,7 +37,7 @@ def test_a_wake_before_all_neighbors_have_spoken_is_skipped_and_says_for_whom():
     "algorithm", [FrankWolfe(), br.Personalized(), br.ModelPropagation(), br.Boosting()], ids=repr
 )
 def test_every_call_of_a_wake_clock_is_met_or_skipped(algorithm):
-    """Issue 21: a neighbor that never came stopped those beside it for good."""
+    """A neighbor that never came stopped those beside it for good."""
     peers = machines(algorithm, ring(6), small_task(6), 20, PATIENCE)
     network = Counting(peers, lambda *_: 0.01, away={2: [(0.0, math.inf)]}).run()
     for peer in (1, 3):  # the neighbors of the one that never comes
