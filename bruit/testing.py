@@ -42,7 +42,7 @@ from bruit.runs.replay import replay
 from bruit.runs.result import Run
 from bruit.runs.run import run
 from bruit.tasks import Boosted, Logistic, Mean, Pairwise, Personal, Records, Ridge, Statistic, Task
-from bruit.tasks.task import Constants, Manifest
+from bruit.tasks.renumbered import Renumbered
 
 Check = Callable[[Algorithm[Any], Graph | GraphSequence, Task, int], None]
 
@@ -231,78 +231,21 @@ def _changed(one: Message, two: Message, edges: Edges) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Swapped(Task):
+class Swapped(Renumbered):
     """The same records in other hands: peer i holds what peer i + 1 held."""
 
-    inner: Task
-
-    def _ids(self, ids: Ints) -> Ints:
+    def _inner_ids(self, ids: Ints) -> Ints:
         return np.asarray((ids + 1) % self.inner.peers)
 
     @property
     def peers(self) -> int:
         return self.inner.peers
 
-    @property
-    def dim(self) -> int:
-        return self.inner.dim
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
-
-    @property
-    def metric(self) -> str:
-        return self.inner.metric
-
-    def start(self) -> Array:
-        return self.inner.start()
-
-    def value(self, ids: Ints) -> Array:
-        return self.inner.value(self._ids(ids))
-
-    def gradient(self, ids: Ints, x: Array) -> Array:
-        return self.inner.gradient(self._ids(ids), x)
-
-    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
-        return self.inner.gradient_sampled(self._ids(ids), x, uniforms)
-
-    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
-        return self.inner.prox(self._ids(ids), x, rho)
-
     def record_counts(self) -> Ints:
         return np.roll(self.inner.record_counts(), -1)
 
-    def clipped_sum(
-        self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float, unit: float
-    ) -> Ints:
-        return self.inner.clipped_sum(self._ids(ids), x, coins, rate, clip, unit)
-
-    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
-        return self.inner.cut_losses(self._ids(ids), x, ceiling)
-
-    def clip_votes(
-        self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float
-    ) -> Ints:
-        return self.inner.clip_votes(self._ids(ids), x, coins, rate, clip)
-
-    def penalty_gradient(self, x: Array) -> Array:
-        return self.inner.penalty_gradient(x)
-
-    def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
-        return self.inner.pair_value(x, y, uniform)
-
-    def pair_gradient(self, models: Array, x: Array, y: Array, uniform: float) -> Array:
-        return self.inner.pair_gradient(models, x, y, uniform)
-
     def evaluate(self, models: Array) -> dict[str, float]:
         return self.inner.evaluate(models)
-
-    def constants(self) -> Constants:
-        return self.inner.constants()
-
-    def describe(self) -> Manifest:
-        return self.inner.describe()
 
     def references(self) -> dict[str, float]:
         return {}

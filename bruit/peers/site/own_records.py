@@ -24,23 +24,22 @@ from bruit.errors import ConfigError, LocalProtocolError
 from bruit.files import write_whole
 from bruit.tasks import Mean, Statistic, Task
 from bruit.tasks.data.own_rows import recipe_column
-from bruit.tasks.data.recipe import Recipe, recipe_from
+from bruit.tasks.data.recipe import recipe_from
 from bruit.tasks.kinds.kind import held_kinds, kinds
 from bruit.tasks.linear import LinearTask
-from bruit.tasks.networks.learned_network import LearnedNetwork
 from bruit.tasks.networks.network_task import Torch
 from bruit.tasks.pairs.pairwise import Pairwise
-from bruit.tasks.task import Constants, Manifest, Score, Sensitivities
+from bruit.tasks.renumbered import Renumbered
+from bruit.tasks.task import Score, Sensitivities
 
 UNSCORED = "nothing: there are no public records, and a score on this peer's own would tell of them without noise"
 
 
 @dataclass(frozen=True, eq=False)
-class OwnTask(Task):
+class OwnTask(Renumbered):
     """The part of a task that one peer holds: `inner` has one peer, which is peer `me` of
     `among`."""
 
-    inner: Task
     me: int
     among: int
 
@@ -48,36 +47,12 @@ class OwnTask(Task):
     def peers(self) -> int:
         return self.among
 
-    @property
-    def dim(self) -> int:
-        return self.inner.dim
-
-    @property
-    def width(self) -> int:
-        return self.inner.width
-
-    @property
-    def metric(self) -> str:
-        return self.inner.metric
-
-    def _mine(self, ids: Ints) -> Ints:
+    def _inner_ids(self, ids: Ints) -> Ints:
         if np.any(ids != self.me):
             raise LocalProtocolError(
                 f"peer {self.me} was asked for the records of peer {ids[ids != self.me][0]}"
             )
         return np.zeros_like(ids)
-
-    def value(self, ids: Ints) -> Array:
-        return self.inner.value(self._mine(ids))
-
-    def gradient(self, ids: Ints, x: Array) -> Array:
-        return self.inner.gradient(self._mine(ids), x)
-
-    def gradient_sampled(self, ids: Ints, x: Array, uniforms: Array) -> Array:
-        return self.inner.gradient_sampled(self._mine(ids), x, uniforms)
-
-    def prox(self, ids: Ints, x: Array, rho: float) -> Array:
-        return self.inner.prox(self._mine(ids), x, rho)
 
     def record_counts(self) -> Ints:
         """Of the other peers nothing is known here."""
@@ -90,41 +65,6 @@ class OwnTask(Task):
         mine, values = self.inner.sensitivities(answer, order), np.zeros(self.among)
         values[self.me] = mine.values[0]
         return mine._replace(values=tuple(values.tolist()))
-
-    def clipped_sum(
-        self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float, unit: float
-    ) -> Ints:
-        return self.inner.clipped_sum(self._mine(ids), x, coins, rate, clip, unit)
-
-    def cut_losses(self, ids: Ints, x: Array, ceiling: float) -> Array:
-        return self.inner.cut_losses(self._mine(ids), x, ceiling)
-
-    def clip_votes(
-        self, ids: Ints, x: Array, coins: Array | None, rate: float, clip: float
-    ) -> Ints:
-        return self.inner.clip_votes(self._mine(ids), x, coins, rate, clip)
-
-    def start(self) -> Array:
-        return self.inner.start()
-
-    def assumed_of_records(self) -> tuple[str, ...]:
-        return self.inner.assumed_of_records()
-
-    def penalty_gradient(self, x: Array) -> Array:
-        return self.inner.penalty_gradient(x)
-
-    def pair_value(self, x: Array, y: Array, uniform: float) -> Array:
-        return self.inner.pair_value(x, y, uniform)
-
-    def pair_gradient(self, models: Array, x: Array, y: Array, uniform: float) -> Array:
-        return self.inner.pair_gradient(models, x, y, uniform)
-
-    @property
-    def local(self) -> tuple[str, ...]:
-        return self.inner.local
-
-    def at_home(self, ids: Ints, models: Array) -> Array:
-        return self.inner.at_home(self._mine(ids), models)
 
     @property
     def scored_on(self) -> str:
@@ -146,12 +86,6 @@ class OwnTask(Task):
         door has charged: there is none; nor of a mean, whose own value is no reference."""
         return self.inner.evaluate(models) if self._public else {}
 
-    def constants(self) -> Constants:
-        return self.inner.constants()
-
-    def describe(self) -> Manifest:
-        return self.inner.describe()
-
     def references(self) -> dict[str, float]:
         """None: what a peer would learn alone is for whoever simulates all of them."""
         return {}
@@ -159,16 +93,6 @@ class OwnTask(Task):
     def judge(self, models: Array, peer: int) -> Score:
         """On public records; on private ones nobody is judged, not even at home."""
         return self.inner.judge(models, peer) if self._public else Score(math.nan, public=False)
-
-    @property
-    def kind(self) -> str:
-        return self.inner.kind
-
-    def recipe(self) -> Recipe | None:
-        return self.inner.recipe()
-
-    def learned_network(self) -> LearnedNetwork | None:
-        return self.inner.learned_network()
 
 
 def write_share(
