@@ -24,8 +24,8 @@ from bruit.planning.silos.question import SilosQuestion
 from bruit.planning.silos.trial import Tried
 from bruit.privacy.events import Adjacency
 from bruit.tasks.logistic import Logistic
-from bruit.tasks.own_scores import score_for
 from bruit.tasks.records import Records
+from bruit.tasks.scores.own_scores import score_for
 
 
 def run(splits: int = 1, draws: int = 40) -> list[Measured]:

@@ -54,7 +54,7 @@ from bruit.runs.noise_keys import (
 )
 from bruit.runs.verdict import TogetherOrAlone, verdict
 from bruit.tasks.data.public_model import PublicModel
-from bruit.tasks.joining import Joining, joining_from
+from bruit.tasks.scores.joining import Joining, joining_from
 from bruit.tasks.task import Constants, Score, Task
 from bruit.trace import Trace, View, trace_from
 

@@ -29,13 +29,13 @@ from bruit.tasks.data.public import NOTHING, Agreed, Fact, listed
 from bruit.tasks.data.recipe import Recipe
 from bruit.tasks.data.sources import load
 from bruit.tasks.data.table import Table
-from bruit.tasks.joining import Joining
 from bruit.tasks.loss import Loss
 from bruit.tasks.newton import TOLERANCE
-from bruit.tasks.own_scores import judged, one_answer, own_scores, score_for
 from bruit.tasks.parts_at_home import check_local, fitted_at_home
 from bruit.tasks.record_gradients import chosen, record_slopes, summed_outer, votes_on_clip
 from bruit.tasks.records import Part, Records, Sample
+from bruit.tasks.scores.joining import Joining
+from bruit.tasks.scores.own_scores import judged, one_answer, own_scores, score_for
 from bruit.tasks.sensitivity import linear_sensitivities
 from bruit.tasks.task import Constants, Manifest, Score, Sensitivities, Task
 

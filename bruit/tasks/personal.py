@@ -31,8 +31,8 @@ from bruit.tasks.kinds.kind import MODEL, TaskKind, judged_share, kinds, model_k
 from bruit.tasks.kinds.linear_kind import LinearKind
 from bruit.tasks.linear import LinearTask
 from bruit.tasks.newton import TOLERANCE
-from bruit.tasks.own_scores import own_scores
 from bruit.tasks.records import Records
+from bruit.tasks.scores.own_scores import own_scores
 from bruit.tasks.sensitivity import linear_sensitivities
 from bruit.tasks.task import MODELS, Constants, Manifest, Score, Sensitivities, Task
 

@@ -18,8 +18,8 @@ from bruit.tasks.counted import Counted
 
 if TYPE_CHECKING:
     from bruit.tasks.data.recipe import Recipe
-    from bruit.tasks.joining import Joining
     from bruit.tasks.networks.learned_network import LearnedNetwork
+    from bruit.tasks.scores.joining import Joining
 
 Manifest = dict[str, object]
 QUESTIONS = frozenset(  # what algorithms ask tasks for, in words

@@ -31,7 +31,7 @@ from bruit.runs.file import from_dict, identity, read
 from bruit.runs.many.repeat import check_workers
 from bruit.runs.model import NO_NOISE
 from bruit.runs.settings import change, read_value, with_key
-from bruit.tasks.joining import Joining
+from bruit.tasks.scores.joining import Joining
 
 Row = dict[str, Any]
 Progress = Callable[[int, int], None]

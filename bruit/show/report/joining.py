@@ -8,7 +8,7 @@ import math
 from bruit.show.drawing.markup import Markup, join, numbers_behind, table, tag
 from bruit.show.report.story import Story
 from bruit.show.summary import SHOWN_PEERS, score_rows
-from bruit.tasks.joining import Joining
+from bruit.tasks.scores.joining import Joining
 
 MOST_ROWS = 400  # of the folded table
 

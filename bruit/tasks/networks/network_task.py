@@ -26,7 +26,6 @@ from bruit.tasks.data.choice import EVERYTHING, Choice
 from bruit.tasks.data.preparation import Preparation, prepare
 from bruit.tasks.data.public import NOTHING, Agreed
 from bruit.tasks.data.recipe import Recipe
-from bruit.tasks.joining import Joining
 from bruit.tasks.networks import observers
 from bruit.tasks.networks.examples import Examples, table_of
 from bruit.tasks.networks.learned_network import BUILT_IN, LearnedNetwork
@@ -35,6 +34,7 @@ from bruit.tasks.networks.making import check_classes, made_network, predicted
 from bruit.tasks.networks.telling import architecture_of, described, local_numbers
 from bruit.tasks.records import Part, Records
 from bruit.tasks.ridge import Ridge
+from bruit.tasks.scores.joining import Joining
 from bruit.tasks.softmax import Softmax
 from bruit.tasks.task import Constants, Manifest, Score, Task
 

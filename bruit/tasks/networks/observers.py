@@ -9,10 +9,10 @@ import numpy as np
 
 from bruit.arrays import Array, Ints
 from bruit.errors import ConfigError
-from bruit.tasks.joining import Joining
 from bruit.tasks.linear import SHOWN_APART, distinct_rows
 from bruit.tasks.networks.training import STEPS, adam, round_robin
 from bruit.tasks.records import Records
+from bruit.tasks.scores.joining import Joining
 from bruit.tasks.task import Manifest
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from bruit.errors import ConfigError
 from bruit.runs.build import build
 from bruit.runs.file import parse
 from bruit.tasks import Logistic, Records, Ridge, Softmax
-from bruit.tasks.joining import Joining, joining_from
+from bruit.tasks.scores.joining import Joining, joining_from
 from tests.unit.peers.small_network import found_small, live_together
 
 OWNERS = np.repeat([0, 1, 2], [6, 8, 5])
