@@ -13,6 +13,12 @@ MISSED = 3  # looks in a row
 GONE = "what was kept is kept, and the same command on another place does the rest"
 
 
+def knock(address: str) -> None:
+    """OSError, if nobody listens at host:port."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=EVERY).close()
+
+
 class Pulse:
     """`address` is host:port; empty for a client, which hears of it by itself."""
 
@@ -23,9 +29,8 @@ class Pulse:
         """Look, if it is time; a head that did not answer several times is gone."""
         if not self._address or time.monotonic() < self._next:
             return
-        host, _, port = self._address.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=EVERY).close()
+            knock(self._address)
             self._missed = 0
         except OSError as error:
             self._missed += 1

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bruit.errors import ConfigError
 from bruit.how_many import how_many
 from bruit.on.cores import cores
-from bruit.on.ray_pulse import GONE, Pulse
+from bruit.on.ray_pulse import GONE, Pulse, knock
 
 if TYPE_CHECKING:
     from bruit.on.ray_place import Ray
@@ -49,33 +49,61 @@ def opened(place: Ray) -> Session:
             "this process is connected to Ray already, and bruit does not know to what end; call"
             " ray.shutdown() first, or do this in a process of its own"
         )
-    local = place.address == "local"
-    actors = place.actors
+    local, actors, address = place.address == "local", place.actors, _found(place)
     if local and actors is None:
         actors = max(1, int(cores() / place.cpus))
     with _signals_kept():
         try:
-            ray.init(**_asked(place, actors), include_dashboard=False) if local else ray.init(
-                **_asked(place, actors)
-            )
+            ray.init(address=address, **_asked(place, actors))
         except Exception as error:
-            raise ConfigError(_unreachable(place, error)) from error
+            raise ConfigError(_unreachable(place, str(error) or type(error).__name__)) from error
     try:
-        return _session(place, ray, actors)
+        return _session(place, ray, actors, client=address.startswith("ray://"))
     except BaseException:
         ray.shutdown()
         raise
 
 
+def _found(place: Ray) -> str:
+    """The address, where somebody listens. Ray itself asks one where nobody does for ten minutes,
+    without a word, and hears no Ctrl-C meanwhile."""
+    if place.address == "local":
+        return place.address
+    address = _running() if place.address == "auto" else place.address
+    protocol, _, host = address.rpartition("://")
+    if protocol in ("", "ray"):
+        try:
+            knock(host)
+        except OSError as error:
+            at = "" if address == place.address else f"{address}: "
+            raise ConfigError(_unreachable(place, f"{at}{error}")) from error
+        except ValueError as error:
+            raise ConfigError(
+                f"the address of a cluster of Ray is auto, HOST:PORT or ray://HOST:PORT, found"
+                f" {address!r}"
+            ) from error
+    return address
+
+
+def _running() -> str:
+    """What Ray takes "auto" for."""
+    from ray._private.services import canonicalize_bootstrap_address
+
+    try:
+        return os.environ.get("RAY_ADDRESS") or str(canonicalize_bootstrap_address("auto"))
+    except ConnectionError as error:
+        raise ConfigError(
+            "no cluster of Ray is known on this machine; start one with `ray start --head`, or give"
+            " the address of one (ray:HOST:PORT)"
+        ) from error
+
+
 def _asked(place: Ray, actors: int | None) -> dict[str, Any]:
     """The arguments of `ray.init`: all of them are said, none is guessed."""
-    common: dict[str, Any] = {
-        "address": place.address,
-        "log_to_driver": False,
-        "configure_logging": False,
-    }
+    common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if place.address == "local":
         return common | {
+            "include_dashboard": False,
             "num_cpus": max(1, -int(-place.cpus * (actors or 1) // 1)),
             "num_gpus": max(0, -int(-place.gpus * (actors or 1) // 1)),
             "object_store_memory": place.object_store,
@@ -92,8 +120,8 @@ def _sent() -> dict[str, Any]:
     return {"py_modules": folders, "excludes": ["**/__pycache__"]}
 
 
-def _unreachable(place: Ray, error: Exception) -> str:
-    words = " ".join(str(error).split())
+def _unreachable(place: Ray, words: str) -> str:
+    words = " ".join(words.split())
     if "ersion mismatch" in words:
         return (
             f"the Ray cluster at {place.address} has other versions than this process: {words};"
@@ -102,12 +130,12 @@ def _unreachable(place: Ray, error: Exception) -> str:
     if place.address == "local":
         return f"Ray did not start on this machine: {words}"
     return (
-        f"no Ray cluster answers at {place.address}: {words or type(error).__name__}; start one"
+        f"no Ray cluster answers at {place.address}: {words}; start one"
         " with `ray start --head`, or look at its address with `ray status`"
     )
 
 
-def _session(place: Ray, ray: Any, actors: int | None) -> Session:
+def _session(place: Ray, ray: Any, actors: int | None, client: bool) -> Session:
     known = ray.cluster_resources()
     cpus, gpus = float(known.get("CPU", 0)), float(known.get("GPU", 0))
     nodes = sum(bool(node.get("Alive")) for node in ray.nodes())
@@ -122,7 +150,6 @@ def _session(place: Ray, ray: Any, actors: int | None) -> Session:
         f"on {_where(place)} ({ray.get_runtime_context().gcs_address}): {how_many(nodes, 'node')},"
         f" {_units(cpus, gpus)}; {how_many(chosen, 'actor')} with {_units(place.cpus, place.gpus)} each"
     )
-    client = place.address.startswith("ray://")
     pulse = Pulse("" if client else ray.get_runtime_context().gcs_address)
     return Session(ray, words, chosen, pulse)
 

@@ -1,10 +1,13 @@
 """Clusters of Ray on this machine: the same bits as in one process, and what happens when a node is
-lost. All tests share one cluster of two nodes; without Ray they are skipped and say so."""
+lost. Tests that change nothing of it share one cluster of two nodes; who adds, loses or ends nodes
+has a cluster of its own, since tests come in any order, and again. Without Ray they are skipped and
+say so."""
 
 import importlib
 import os
 import signal
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -26,35 +29,32 @@ HEALTH = {  # a lost node is given up after about a second, not after fifteen
 }
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """A head that does no work, and two nodes of one core each, where these tests can be imported."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-        yield from started()
-
-
-def started():
-    from ray.cluster_utils import Cluster
-
+@contextmanager
+def cluster_of(nodes=0, **head):
+    """A head with these resources, and so many nodes of one core each; these tests can be imported
+    there."""
     from bruit.on.ray_session import imported
 
     imported()
-    found = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": 0,
-            "object_store_memory": 100 << 20,
-            "include_dashboard": False,
-            "_system_config": HEALTH,
-        },
-    )
-    try:
-        found.add_node(**NODE)
-        found.add_node(**NODE)
+    from ray.cluster_utils import Cluster
+
+    given = {"object_store_memory": 100 << 20, "include_dashboard": False, "_system_config": HEALTH}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+        found = Cluster(initialize_head=True, head_node_args=given | head)
+        try:
+            for _ in range(nodes):
+                found.add_node(**NODE)
+            yield found
+        finally:
+            found.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes, and a head that does no work."""
+    with cluster_of(2, num_cpus=0) as found:
         yield found
-    finally:
-        found.shutdown()
 
 
 def place(cluster, **given):
@@ -141,9 +141,14 @@ def fails(cluster, nodes):
 
 
 @pytest.mark.slow
-def test_a_run_in_blocks(cluster):
+def test_a_run_in_blocks():
     """1, 2 and 7 blocks are one process to the last bit, though a node fails in mid-run: with no
     room left, the other actor takes over; with a spare node, a new one."""
+    with cluster_of(2, num_cpus=0) as cluster:
+        runs_in_blocks(cluster)
+
+
+def runs_in_blocks(cluster):
     graph, task = br.graphs.graph("er:60,c=2"), br.tasks.Mean.uniform(60, 3, 1)
     noise = br.Gaussian(clip=1.0, sigma=1.0)
     options = {"privacy": noise, "steps": 15, "seed": 3, "evaluate_every": 5}
@@ -195,16 +200,15 @@ def test_what_goes_wrong_in_a_block_is_said(cluster):
 
 
 @pytest.mark.slow
-def test_every_actor_has_its_own_gpu(cluster):
+def test_every_actor_has_its_own_gpu():
     """Claimed ones, as there are none here: where actors land, not what they compute."""
-    cluster.add_node(**{**NODE, "num_cpus": 2}, num_gpus=2)
-    cluster.wait_for_nodes()
-    with br.on.chosen(place(cluster, gpus=1)) as pool:
-        assert "2 actors with 1 CPU and 1 GPU each" in pool.words
-        assert {*in_order(own_gpu, range(4))} <= {"0", "1"}
-        assert len(pool.workers()) == 2
-    with pytest.raises(br.ConfigError, match="3 actors with 1 CPU and 1 GPU each do not fit"):
-        place(cluster, actors=3, gpus=1).open()
+    with cluster_of(num_cpus=3, num_gpus=2) as cluster:
+        with br.on.chosen(place(cluster, gpus=1)) as pool:
+            assert "2 actors with 1 CPU and 1 GPU each" in pool.words
+            assert {*in_order(own_gpu, range(4))} <= {"0", "1"}
+            assert len(pool.workers()) == 2
+        with pytest.raises(br.ConfigError, match="3 actors with 1 CPU and 1 GPU each do not fit"):
+            place(cluster, actors=3, gpus=1).open()
 
 
 def own_gpu(number):
@@ -213,21 +217,25 @@ def own_gpu(number):
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_gone(cluster, monkeypatch):
-    """The last one: Ray would end this process after a minute, without a word of ours."""
+def test_a_cluster_that_is_gone(monkeypatch):
+    """Ray would end this process after a minute, without a word of ours; and who asks for it again
+    would wait for ten."""
     monkeypatch.setattr(ray_pulse, "EVERY", 0.2)
-    head = cluster.head_node.all_processes["gcs_server"][0].process
+    with cluster_of(num_cpus=1) as cluster:
+        head = cluster.head_node.all_processes["gcs_server"][0].process
 
-    def answers():
-        for number, _ in each(waited, range(200)):
-            if number == 1:
-                head.kill()
+        def answers():
+            for number, _ in each(waited, range(200)):
+                if number == 1:
+                    head.kill()
 
-    with (
-        pytest.raises(br.ConfigError, match="the Ray cluster is gone: its head at"),
-        br.on.chosen(place(cluster, actors=1)),
-    ):
-        answers()
+        with (
+            pytest.raises(br.ConfigError, match="the Ray cluster is gone: its head at"),
+            br.on.chosen(place(cluster, actors=1)),
+        ):
+            answers()
+        with pytest.raises(br.ConfigError, match=f"no Ray cluster answers at {cluster.address}"):
+            place(cluster).open()
 
 
 def waited(number):

@@ -300,6 +300,30 @@ def test_a_head_that_does_not_answer_is_gone_after_several_looks(monkeypatch):
     ray_pulse.Pulse("").check()
 
 
+@pytest.mark.parametrize("form", ["{0}", "ray://{0}", "auto"])
+def test_where_nobody_listens_is_said_at_once(monkeypatch, form):
+    """Ray would ask for ten minutes, without a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = f"127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.setenv("RAY_ADDRESS", free)
+    monkeypatch.setattr(ray_session, "imported", lambda: FakeRay)
+    place = br.on.Ray(address=form.format(free))
+    with pytest.raises(
+        br.ConfigError, match=f"no Ray cluster answers at {place.address}: .*refused"
+    ):
+        place.open()
+    with pytest.raises(br.ConfigError, match="HOST:PORT or ray://HOST:PORT, found 'head'"):
+        br.on.Ray(address="head").open()
+
+
+class FakeRay:
+    """Connected to nothing, and never asked to be."""
+
+    @staticmethod
+    def is_initialized():
+        return False
+
+
 class Fails:
     """A part that hands over two rows, or fails."""
 
@@ -324,11 +348,9 @@ def test_an_actor_hands_over_as_much_as_was_asked_also_if_it_fails(monkeypatch):
 
 def test_what_goes_wrong_with_ray_is_said():
     place = br.on.Ray(address="head:6379")
-    said = ray_session._unreachable(place, RuntimeError("Version mismatch: 2.1 and 2.2"))
+    said = ray_session._unreachable(place, "Version mismatch: 2.1 and 2.2")
     assert "has other versions" in said
-    assert "no Ray cluster answers at head:6379" in ray_session._unreachable(
-        place, ConnectionError("refused")
-    )
-    assert "did not start on this machine" in ray_session._unreachable(br.on.Ray(), OSError("x"))
+    assert "no Ray cluster answers at head:6379" in ray_session._unreachable(place, "refused")
+    assert "did not start on this machine" in ray_session._unreachable(br.on.Ray(), "x")
     assert "ran out of memory" in ray_session.lost_because(RuntimeError("killed: low on memory"))
     assert "is gone" in ray_session.lost_because(RuntimeError("node died"))
