@@ -56,7 +56,7 @@ def opened(place: Ray) -> Session:
         try:
             ray.init(address=address, **_asked(place, actors))
         except Exception as error:
-            raise ConfigError(_unreachable(place, str(error) or type(error).__name__)) from error
+            raise ConfigError(_refused(place, str(error) or type(error).__name__)) from error
     try:
         return _session(place, ray, actors, client=address.startswith("ray://"))
     except BaseException:
@@ -75,8 +75,11 @@ def _found(place: Ray) -> str:
         try:
             knock(host)
         except OSError as error:
-            at = "" if address == place.address else f"{address}: "
-            raise ConfigError(_unreachable(place, f"{at}{error}")) from error
+            at = place.address if address == place.address else f"{place.address} ({address})"
+            raise ConfigError(
+                f"no Ray cluster answers at {at}: {error}; start one with `ray start --head`, or"
+                " look at its address with `ray status`"
+            ) from error
         except ValueError as error:
             raise ConfigError(
                 f"the address of a cluster of Ray is auto, HOST:PORT or ray://HOST:PORT, found"
@@ -87,10 +90,13 @@ def _found(place: Ray) -> str:
 
 def _running() -> str:
     """What Ray takes "auto" for."""
+    told = os.environ.get("RAY_ADDRESS")
+    if told:
+        return told
     from ray._private.services import canonicalize_bootstrap_address
 
     try:
-        return os.environ.get("RAY_ADDRESS") or str(canonicalize_bootstrap_address("auto"))
+        return str(canonicalize_bootstrap_address("auto"))
     except ConnectionError as error:
         raise ConfigError(
             "no cluster of Ray is known on this machine; start one with `ray start --head`, or give"
@@ -120,7 +126,8 @@ def _sent() -> dict[str, Any]:
     return {"py_modules": folders, "excludes": ["**/__pycache__"]}
 
 
-def _unreachable(place: Ray, words: str) -> str:
+def _refused(place: Ray, words: str) -> str:
+    """Why Ray did not begin, or somebody listens and does not let this process in."""
     words = " ".join(words.split())
     if "ersion mismatch" in words:
         return (
@@ -130,8 +137,9 @@ def _unreachable(place: Ray, words: str) -> str:
     if place.address == "local":
         return f"Ray did not start on this machine: {words}"
     return (
-        f"no Ray cluster answers at {place.address}: {words}; start one"
-        " with `ray start --head`, or look at its address with `ray status`"
+        f"who listens at {place.address} does not let this process in: {words}; is it the head of a"
+        " cluster of Ray? If it asks for a token, set RAY_AUTH_MODE=token here, with its token in"
+        " RAY_AUTH_TOKEN or ~/.ray/auth_token (`ray get-auth-token` on its machine tells it)"
     )
 
 
