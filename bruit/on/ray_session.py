@@ -252,6 +252,8 @@ class Session:
                 f"the actors did not begin within {patience:g} s; is the cluster busy with other"
                 " jobs? Ask for fewer actors, or wait"
             ) from None
+        except self.losses as error:
+            raise ConfigError(f"the actors did not begin: {lost_because(error)}") from error
         except (self.ray.exceptions.RayError, ImportError) as error:
             raise ConfigError(
                 f"the workers of the cluster could not load bruit: {' '.join(str(error).split())}"
@@ -277,10 +279,15 @@ class Session:
 def lost_because(error: Exception) -> str:
     """Why an actor is no more, in a sentence."""
     words = " ".join(str(error).split())
-    if type(error).__name__ == "OutOfMemoryError" or "memory" in words.lower():
+    if type(error).__name__ == "OutOfMemoryError" or "low on memory" in words:
         return (
             "a worker of Ray ran out of memory; ask for fewer actors a node (more cpus each), or"
             " for a machine with more of it"
+        )
+    if "SYSTEM_ERROR" in words:  # whose usual causes Ray lists, memory among them
+        return (
+            "the process of an actor of Ray ended all of a sudden; it crashed, or was killed, maybe"
+            " by a machine that has too little memory for so many actors"
         )
     return f"an actor of Ray or its node is gone: {words[:300]}"
 

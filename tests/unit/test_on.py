@@ -352,5 +352,9 @@ def test_what_goes_wrong_with_ray_is_said():
     assert "has other versions" in said
     assert "RAY_AUTH_MODE=token" in ray_session._refused(place, "Failed to connect")
     assert "did not start on this machine" in ray_session._refused(br.on.Ray(), "x")
-    assert "ran out of memory" in ray_session.lost_because(RuntimeError("killed: low on memory"))
-    assert "is gone" in ray_session.lost_because(RuntimeError("node died"))
+    for raw, words in (
+        ("killed due to the node running low on memory", "ran out of memory"),
+        ("SYSTEM_ERROR: causes include the OOM killer due to high memory usage", "crashed, or was"),
+        ("node died", "is gone: node died"),
+    ):
+        assert words in ray_session.lost_because(RuntimeError(raw))
