@@ -11,8 +11,9 @@ import csv
 import io
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from bruit.errors import ConfigError
 from bruit.files import to_json, write_whole
 from papers.figures.pictures import figure as blank
 from papers.reproduce.figure import Figure, Finding
-from papers.reproduce.sources import made_at, made_by
+from papers.reproduce.sources import Stamp, made_at, made_by
 
 FORM = 2
 
@@ -68,8 +69,9 @@ def kept(out: Path, figure: Figure, quick: bool) -> Outcome | None:
         return None
 
 
-def repeat(figure: Figure, out: Path, quick: bool) -> Outcome:
+def repeat(figure: Figure, out: Path, quick: bool, stamp: Stamp | None = None) -> Outcome:
     """Compute one figure and write its folder. What is missing on this machine skips it."""
+    stamp = Stamp.of(figure.repeat) if stamp is None else stamp
     folder = place(out, figure)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "found.json").unlink(missing_ok=True)
@@ -85,8 +87,8 @@ def repeat(figure: Figure, out: Path, quick: bool) -> Outcome:
         "theory": list(figure.theory),
         "data": list(figure.data),
         "quick": quick,
-        "made_by": made_by(figure.repeat),
-        "made_at": made_at(),
+        "made_by": stamp.made_by,
+        "made_at": made_at(stamp),
     }
     missing = figure.missing()
     if missing and not figure.instead:
@@ -125,6 +127,20 @@ def _written(figure: Figure, folder: Path, plain: dict[str, Any]) -> Outcome:
     return Outcome(
         id=figure.id, verdict=plain["verdict"], cpu_s=plain["cpu_s"], folder=folder, plain=plain
     )
+
+
+def brought(outcome: Outcome, out: Path, files: Mapping[str, bytes]) -> Outcome:
+    """An outcome from elsewhere, whose files are kept here, `found.json` last."""
+    folder = out / outcome.id
+    (folder / "found.json").unlink(missing_ok=True)
+    for name in sorted(files, key="found.json".__eq__):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / name, partial(_put, files[name]))
+    return replace(outcome, folder=folder)
+
+
+def _put(content: bytes, stream: Any) -> None:
+    stream.write(content)
 
 
 def failed(figure: Figure, out: Path, words: str) -> Outcome:

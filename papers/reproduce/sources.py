@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import papers
 
@@ -33,15 +33,27 @@ def made_by(repeat: Callable[..., Any]) -> str:
     return f"{version('bruit')} {found.hexdigest()[:12]}"
 
 
-def made_at() -> dict[str, str]:
+class Stamp(NamedTuple):
+    """What makes a figure, as the process that asks for it knows: a machine that is only sent the
+    sources knows neither a release nor a commit."""
+
+    made_by: str
+    release: str
+    commit: str
+
+    @classmethod
+    def of(cls, repeat: Callable[..., Any]) -> Stamp:
+        return cls(made_by(repeat), version("bruit"), commit())
+
+
+def made_at(stamp: Stamp) -> dict[str, str]:
     """The day, the commit, the machine and the versions."""
     return {
         "day": datetime.now(UTC).date().isoformat(),
-        "commit": commit(),
+        "commit": stamp.commit,
         "machine": f"{processor()}, {os.cpu_count()} cores, {platform.system()}",
-        "versions": ", ".join(
-            f"{name} {version(name)}" for name in ("bruit", "numpy", "scipy", "numba")
-        )
+        "versions": f"bruit {stamp.release}, "
+        + ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
         + f", Python {platform.python_version()}",
     }
 

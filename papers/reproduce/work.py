@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from bruit.errors import BruitError
 from bruit.on import Workplace, chosen, place_for
@@ -15,6 +17,7 @@ from papers.reproduce import shelf
 from papers.reproduce.catalog import figures
 from papers.reproduce.figure import Figure
 from papers.reproduce.shelf import Outcome
+from papers.reproduce.sources import Stamp
 
 Told = Callable[[Outcome, int, int], None]
 
@@ -35,12 +38,12 @@ def work(
     for outcome in done.values():
         if tell is not None:
             tell(outcome, len(done), len(wanted))
-    missing = [one.id for one in sorted(wanted, key=lambda one: -one.cpu_s) if one.id not in done]
+    missing = [one for one in sorted(wanted, key=lambda one: -one.cpu_s) if one.id not in done]
+    asked = [(one.id, Stamp.of(one.repeat)) for one in missing]
     try:
-        with chosen(place_for(jobs, on) if len(missing) > 1 else None):
-            one = partial(_one, out=out, quick=quick)
-            for id, outcome in each(one, missing, partial(_gone, out=out)):
-                done[id] = outcome
+        with chosen(place_for(jobs, on) if len(asked) > 1 else None):
+            for (id, _), made in each(partial(_one, quick=quick), asked, _gone):
+                outcome = done[id] = shelf.brought(made.outcome, out, made.files)
                 if tell is not None:
                     tell(outcome, len(done), len(wanted))
     except KeyboardInterrupt:
@@ -50,18 +53,29 @@ def work(
     return [done[one.id] for one in wanted]
 
 
-def _one(id: str, *, out: Path, quick: bool) -> Outcome:
+class _Made(NamedTuple):
+    """How a figure ended, wherever it was computed, with its files: that may be another machine."""
+
+    outcome: Outcome
+    files: dict[str, bytes]
+
+
+def _one(asked: tuple[str, Stamp], *, quick: bool) -> _Made:
     """One figure in this process; whatever goes wrong in it is its outcome."""
-    figure = figures()[id]
-    try:
-        return shelf.repeat(figure, out, quick)
-    except BruitError as error:
-        return shelf.failed(figure, out, str(error))
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(frame.filename).name}:{frame.lineno}"
-        return shelf.failed(figure, out, f"{type(error).__name__} at {place}: {error}")
+    figure = figures()[asked[0]]
+    with TemporaryDirectory() as name:
+        out = Path(name)
+        try:
+            outcome = shelf.repeat(figure, out, quick, asked[1])
+        except BruitError as error:
+            return _Made(shelf.failed(figure, out, str(error)), {})
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(frame.filename).name}:{frame.lineno}"
+            words = f"{type(error).__name__} at {place}: {error}"
+            return _Made(shelf.failed(figure, out, words), {})
+        return _Made(outcome, {one.name: one.read_bytes() for one in outcome.folder.iterdir()})
 
 
-def _gone(id: str, *, out: Path) -> Outcome:
-    return shelf.failed(figures()[id], out, GONE)
+def _gone(asked: tuple[str, Stamp]) -> _Made:
+    return _Made(shelf.failed(figures()[asked[0]], Path(), GONE), {})

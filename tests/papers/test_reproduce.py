@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import pickle
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 
 import pytest
 from typer.testing import CliRunner
@@ -165,6 +167,30 @@ def test_one_that_fails_stops_no_other_and_is_tried_again(known, tmp_path):
     assert [one.verdict for one in outcomes] == ["failed", "as the source says"]
     assert "ZeroDivisionError at test_reproduce.py" in outcomes[0].plain["why"]
     assert [one.kept for one in work.work(figures, tmp_path)] == [False, True]
+
+
+def test_a_figure_made_on_a_machine_that_was_only_sent_the_sources_is_kept_here(
+    known, tmp_path, monkeypatch
+):
+    """It knows no release of bruit; and its files were once left there."""
+    (figure,) = known(made())
+    stamp = sources.Stamp.of(figure.repeat)
+    monkeypatch.setattr(sources, "version", unknown_there)
+    there = pickle.loads(pickle.dumps(work._one(("th-4.1", stamp), quick=False)))
+    monkeypatch.undo()
+    assert shelf.kept(tmp_path, figure, quick=False) is None
+    here = shelf.brought(there.outcome, tmp_path, there.files)
+    assert shelf.kept(tmp_path, figure, quick=False) == dataclasses.replace(here, kept=True)
+    assert here.plain == shelf.repeat(figure, tmp_path / "other", quick=False).plain
+    for file in (tmp_path / "other" / "th-4.1").iterdir():
+        if file.suffix != ".svg":  # which has names of its own
+            assert (tmp_path / "th-4.1" / file.name).read_bytes() == file.read_bytes()
+
+
+def unknown_there(name):
+    if name == "bruit":
+        raise PackageNotFoundError(name)
+    return version(name)
 
 
 def test_a_picture_without_anything_in_it_is_a_failure(known, tmp_path):
