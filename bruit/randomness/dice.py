@@ -218,6 +218,8 @@ class Secure(Dice):
         key."""
         if key is not None and len(key) != 16:
             raise ConfigError(f"secure dice need a key of 16 bytes, found {len(key)}")
+        if key is not None:
+            refuse_if_shared()
         self.__key = key
         self._ciphers = threading.local()  # of all threads
 

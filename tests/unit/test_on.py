@@ -276,10 +276,17 @@ def test_ray_is_neither_imported_nor_looked_for_before_it_is_opened(monkeypatch)
         pass
 
 
-def test_real_noise_is_refused_on_a_shared_machine(monkeypatch):
-    monkeypatch.setattr(shared_machine, "_WHERE", ["on a cluster"])
-    with pytest.raises(br.PrivacyError, match="real noise was to be drawn on a cluster"):
-        Secure()
+def test_real_noise_is_refused_on_a_shared_machine_also_in_what_a_worker_begins(monkeypatch):
+    """With a key that was kept before as well: a peer begun there draws nothing either."""
+    dice = Secure(bytes(16))
+    monkeypatch.setenv(shared_machine.DECLARED, "nowhere")  # and as it was, afterwards
+    Crew()
+    for draw in (Secure, lambda: Secure(bytes(16)), lambda: dice.rekey(bytes(16))):
+        with pytest.raises(br.PrivacyError, match="real noise was to be drawn on a cluster"):
+            draw()
+    code = "from bruit.randomness import Secure; Secure()"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "PrivacyError: real noise was to be drawn on a cluster" in said.stderr
 
 
 def test_a_head_that_does_not_answer_is_gone_after_several_looks(monkeypatch):
@@ -336,7 +343,7 @@ class Fails:
 
 def test_an_actor_hands_over_as_much_as_was_asked_also_if_it_fails(monkeypatch):
     """Ray takes any tuple of that length for the answers; an error is one of three fields."""
-    monkeypatch.setattr(shared_machine, "_WHERE", [])
+    monkeypatch.setenv(shared_machine.DECLARED, "nowhere")  # and as it was, afterwards
     crew = Crew()
     crew.make(0, Fails, None)
     told, *parcels = crew.call(0, "hand", 2, (False,))
