@@ -61,6 +61,12 @@ class SumsOfRecords:
                 "records take turns in a public order, and sample_rate draws them in secret as"
                 " well; use sample_rate = 1"
             )
+        if self.noise.adjacency != "replace":
+            raise ConfigError(
+                "records take turns by their places, and under add-remove one that comes or goes"
+                " would move the turns of all others, which noise made for one record does not"
+                ' hide; use adjacency = "replace", or a cycle of 1'
+            )
         others = np.arange(self._most(at)) % at.turn.cycle != at.turn.number
         return np.tile(others.astype(np.float64), (len(at.ids), 1))
 
