@@ -180,6 +180,11 @@ class Mechanism(ABC):
         """The same for a rehearsal of so many peers on blank values of `dim` numbers."""
         return self
 
+    def assumed(self, task: Task) -> tuple[str, ...]:
+        """What its price rests on that nobody can check, in words that are the same for every peer and
+        tell nothing of its records."""
+        return ()
+
     def compared(self, task: Task) -> tuple[Hypothesis, ...]:
         """Compare the noise with the task it is to hide: what was checked, what is assumed;
         PrivacyError if it fails.

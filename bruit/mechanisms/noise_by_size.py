@@ -181,6 +181,16 @@ class NoiseBySize(Additive):
             found = noisy.gradients.calibrate(epsilon, delta, int(np.ceil(loss))).noise_multiplier
         return replace(self, noise_multiplier=found)
 
+    def assumed(self, task: Task) -> tuple[str, ...]:
+        return (
+            f"the loss of one record has gradients of norm at most L = {self.lipschitz:g}, as the task"
+            " declares for every admissible dataset",
+            f"peers compute their answers with an error below {ROUNDING:g} of how far one record moves"
+            " them",
+            "every peer holds at least as many records as was agreed on in public, and how many is no"
+            " secret",
+        )
+
     def compared(self, task: Task) -> tuple[Hypothesis, ...]:
         """Each answer's sensitivities, with those that the task derives from its own records."""
         measured = (self.gradients,) if self.models is None else (self.gradients, self.models)

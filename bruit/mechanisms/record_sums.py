@@ -162,6 +162,15 @@ class RecordSums(Mechanism):
     def scaled(self, factor: float) -> RecordSums:
         return replace(self, sigma=factor * self.sigma)
 
+    def assumed(self, task: Task) -> tuple[str, ...]:
+        known = (
+            "the numbers of records of all peers are public"
+            if self.adjacency == "replace"
+            else "rate, divisor and capacity were declared without looking at how many records there are"
+        )
+        timed = self.sample_rate < 1 or self.adjacency == "add-remove"
+        return (known, *task.assumed_of_records(), *((DURATION,) if timed else ()))
+
     def compared(self, task: Task) -> tuple[Hypothesis, ...]:
         sizes = task.record_counts()
         if int(sizes.max(initial=0)) > self.capacity:
@@ -170,18 +179,6 @@ class RecordSums(Mechanism):
                 f"peer {guilty} holds more records than the declared capacity {self.capacity}; "
                 "declare a larger one, chosen without looking at the data"
             )
-        known = (
-            Hypothesis("the numbers of records of all peers are public", checked=False)
-            if self.adjacency == "replace"
-            else Hypothesis(
-                "rate, divisor and capacity were declared without looking at how many records "
-                "there are",
-                checked=False,
-            )
-        )
-        assumed = task.assumed_of_records()
-        if self.sample_rate < 1 or self.adjacency == "add-remove":
-            assumed = (*assumed, DURATION)
         alone = (
             ""
             if task.assumed_of_records()
@@ -189,8 +186,7 @@ class RecordSums(Mechanism):
         )
         return (
             Hypothesis(f"every record's gradient is clipped by itself{alone}", checked=True),
-            known,
-            *(Hypothesis(text, checked=False) for text in assumed),
+            *(Hypothesis(text, checked=False) for text in self.assumed(task)),
         )
 
     def calibrate(

@@ -7,8 +7,9 @@ peer with a single record can play). The attacker, one peer or several who collu
 of its own models at the end, a function of its view, and scores every record by a likelihood ratio
 fitted on shadow runs (`bruit.adversary.attacks.membership`). Data that differ by one record of one
 peer are neighbors at record and at user level, so too many right guesses refute the claimed
-epsilon: `bruit.adversary.audits.guesses`. Walks and meetings are those of the experiment, for which
-the claim is made.
+epsilon: `bruit.adversary.audits.guesses`. A claim about records that come and go is held against what
+it says of two steps, one record gone and another one come (silo:SILO-12). Walks and meetings are those
+of the experiment, for which the claim is made.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from bruit.errors import ConfigError
 from bruit.mechanisms import Gaussian
 from bruit.on import Workplace, chosen, place_for
 from bruit.on.place import in_order
+from bruit.privacy.events import Adjacency
+from bruit.privacy.formulas.group import group_epsilon
+from bruit.privacy.guarantee import Epsilon
 from bruit.privacy.profile import check_delta
 from bruit.randomness import Replay
 from bruit.runs.build import build
@@ -99,8 +103,10 @@ class MembershipAudit:
     false_alarms: float
     shown: float
     claimed: float
+    allowed: float  # what the claim says of this game, where a record is replaced by another
     delta: float
     level: str
+    adjacency: Adjacency
     theorem: str
     confidence: float
     verdict: Verdict
@@ -190,14 +196,13 @@ def _membership_audit(
     inside = int(truth.sum())
     outside = truth.size - inside
     claimed = done.epsilon(seen_by=set(observers), delta=how.delta)
+    allowed = _of_the_game(claimed, how.delta)
     shown = best_guesses(list(odds), list(truth), how.delta, how.confidence).epsilon
-    needed = needed_guesses(
-        float(claimed) if math.isfinite(claimed) else 0.0, how.delta, how.confidence
-    )
+    needed = needed_guesses(allowed if math.isfinite(allowed) else 0.0, how.delta, how.confidence)
     verdict: Verdict = "not refuted"
-    if not math.isfinite(claimed):
+    if not math.isfinite(allowed):
         verdict = "nothing to refute"
-    elif shown > float(claimed):
+    elif shown > allowed:
         verdict = "refuted"
     elif needed > truth.size:
         verdict = "cannot be refuted with so few records"
@@ -217,8 +222,10 @@ def _membership_audit(
         false_alarms=how.false_alarms,
         shown=shown,
         claimed=float(claimed),
+        allowed=allowed,
         delta=how.delta,
         level=claimed.guarantee.level,
+        adjacency=claimed.guarantee.adjacency,
         theorem=claimed.guarantee.theorem,
         confidence=how.confidence,
         verdict=verdict,
@@ -232,6 +239,14 @@ def _membership_audit(
         },
         defence=defence(done, observers, claimed, how.delta, score),
     )
+
+
+def _of_the_game(claimed: Epsilon, delta: float) -> float:
+    """What a claim says of data in which one record is another: two steps if records come and go."""
+    about = claimed.guarantee
+    if about.level != "record" or about.adjacency == "replace":
+        return float(claimed)
+    return max(float(claimed), group_epsilon(about.profile, 2, delta))
 
 
 def auc_interval(auc: float, inside: int, outside: int, confidence: float) -> tuple[float, float]:

@@ -65,6 +65,8 @@ def attack_membership(
 
 
 def _guessed(found: MembershipAudit) -> Iterator[str]:
+    from bruit.privacy.guarantee import level_words
+
     who = named(found.seen_by)
     sure = f"{100 * found.confidence:g} %"
     yield (
@@ -83,9 +85,14 @@ def _guessed(found: MembershipAudit) -> Iterator[str]:
         f"(confidence {sure})"
     )
     yield (
-        f"{found.verdict}: epsilon = {found.claimed:.4g} at delta = {found.delta:g}, {found.level}"
-        f" level, was claimed by {found.theorem}"
+        f"{found.verdict}: epsilon = {found.claimed:.4g} at delta = {found.delta:g},"
+        f" {level_words(found.level, found.adjacency)}, was claimed by {found.theorem}"
     )
+    if found.allowed > found.claimed:
+        yield (
+            "  a record that is outside is replaced by another, which is one removed and one added:"
+            f" of that the claim says epsilon = {found.allowed:.4g}"
+        )
     if found.verdict.startswith("cannot"):
         yield (
             f"  even if every guess were right: {found.needed_records} records are needed, "

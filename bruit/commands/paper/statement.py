@@ -100,6 +100,7 @@ def _told(
         "delta": facts.delta,
         "level": facts.level,
         "adjacency": facts.adjacency,
+        "status": facts.status,
         "against": facts.against,
         "mu": mu,
         "mu_exact": exact,

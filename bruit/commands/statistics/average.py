@@ -120,6 +120,7 @@ class PeersMean:
     record: Path
 
     def plain(self) -> dict[str, Any]:
+        from bruit.privacy.guarantee import level_facts
         from bruit.statistics.average.payment import AGAINST
 
         report, terms, names = self.report, self.terms, self.names
@@ -131,7 +132,7 @@ class PeersMean:
             "error": terms.error(len(names), report.online),
             "epsilon": terms.spent(report),
             "delta": terms.delta,
-            "level": terms.level,
+            **level_facts(terms.level, "replace"),
             "against": AGAINST,
             "peers": [names[u] for u in report.online],
             "left_out": [name for u, name in enumerate(names) if u not in report.online],
@@ -147,6 +148,7 @@ class PeersMean:
     def lines(self) -> Iterator[str]:
         from bruit.accounts.account import Account
         from bruit.accounts.prices import Unit, in_all
+        from bruit.privacy.guarantee import level_words
         from bruit.statistics.average.payment import AGAINST
 
         report, terms, about = self.report, self.terms, self.plain()
@@ -163,7 +165,7 @@ class PeersMean:
         whose = "each row" if terms.level == "record" else "everything a peer holds"
         yield (
             f"  {whose}: epsilon = {about['epsilon']:.4g}, delta = {terms.delta:g}, "
-            f"{terms.level} level, against {AGAINST}"
+            f"{level_words(terms.level, 'replace')}, against {AGAINST}"
         )
         paid = in_all(Account(self.record).balance().events(Unit.of(terms.level)))
         yield (f"  the rows of this table have paid {paid} in all, recorded in {self.record}")

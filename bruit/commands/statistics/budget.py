@@ -219,9 +219,11 @@ def _charge(one: Charged) -> dict[str, Any]:
 
 
 def _words(one: Charged) -> str:
+    from bruit.privacy.guarantee import level_words
+
     price = one.price
     state = "" if one.settled else ", reserved"
     return (
         f"  {one.when}  {price.about}: epsilon {price.epsilon:.6g}, delta {price.delta:g}{state},"
-        f" {price.unit.level} level, against {price.against}"
+        f" {level_words(*price.unit)}, against {price.against}"
     )

@@ -132,6 +132,8 @@ def _details(report: Report, delta: float) -> Iterator[str]:
 
 def _privacy_lines(report: Report, privacy: dict[str, Any]) -> list[str]:
     """What is promised to whom, and what is not."""
+    from bruit.privacy.guarantee import level_words
+
     agreement, whose = (
         report.agreement,
         "each row" if report.agreement.level == "record" else "each user",
@@ -144,7 +146,7 @@ def _privacy_lines(report: Report, privacy: dict[str, Any]) -> list[str]:
         ]
     lines = [
         f"{whose}: epsilon = {privacy['epsilon']:.4g}, delta = {privacy['delta']:g},"
-        f" {privacy['level']} level, against {privacy['against']}"
+        f" {level_words(agreement.level, 'replace')}, against {privacy['against']}"
     ]
     if agreement.level == "record":
         lines.append(
@@ -157,6 +159,7 @@ def _privacy_lines(report: Report, privacy: dict[str, Any]) -> list[str]:
 def _privacy(report: Report, delta: float) -> dict[str, Any]:
     """The worst epsilon of what the board protects, a row or a peer, seen by the worst other peer;
     None: there is none at this delta."""
+    from bruit.privacy.guarantee import level_facts
     from bruit.statistics.average.board.privacy import worst_epsilon
 
     if report.mean is None:
@@ -165,7 +168,7 @@ def _privacy(report: Report, delta: float) -> dict[str, Any]:
     return {
         "epsilon": found if math.isfinite(found) else None,
         "delta": delta,
-        "level": report.agreement.level,
+        **level_facts(report.agreement.level, "replace"),
         "against": "any one other peer that follows the protocol",
     }
 

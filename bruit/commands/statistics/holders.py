@@ -113,6 +113,7 @@ class TwoHolders:
     record: Path
 
     def plain(self) -> dict[str, Any]:
+        from bruit.privacy.guarantee import level_facts
         from bruit.statistics.holders.spending import AGAINST
 
         found, asked = self.found, self.question
@@ -128,7 +129,7 @@ class TwoHolders:
             "epsilon": asked.epsilon,
             "exact_epsilon": found.exact_epsilon,
             "delta": 0.0,
-            "level": "record",
+            **level_facts("record", "replace"),
             "against": AGAINST,
             "bits_per_user": asked.rounds,
             "pairs": found.pairs,
@@ -143,14 +144,16 @@ class TwoHolders:
     def lines(self) -> Iterator[str]:
         from bruit.accounts.account import Account
         from bruit.accounts.prices import Unit, in_all
+        from bruit.privacy.guarantee import level_words
         from bruit.statistics.holders.spending import AGAINST
 
         found, asked = self.found, self.question
         paid = in_all(Account(self.record).balance().events(Unit.of("record")))
-        name, pairs, labels, level = asked.name, "rows", "", ""
+        name, pairs, labels = asked.name, "rows", ""
+        level = level_words("record", "replace")
         if asked.needs_labels:
             name, pairs = "AUC", "a positive and a negative row"
-            labels, level = "; labels are public", " (labels public)"
+            labels, level = "; labels are public", f"{level} (labels public)"
         digits = ".4f" if asked.within is None else ".6g"
         yield (
             f"{name} {found.value:{digits}}, between {found.low:{digits}} and "
@@ -161,6 +164,6 @@ class TwoHolders:
             f" holders, one noisy bit each{labels}"
         )
         yield (
-            f"  each row: epsilon = {asked.epsilon:g}, delta = 0, record level{level}, against"
+            f"  each row: epsilon = {asked.epsilon:g}, delta = 0, {level}, against"
             f" {AGAINST}; recorded in {self.record}, {paid} in all"
         )

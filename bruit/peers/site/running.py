@@ -38,6 +38,7 @@ from bruit.peers.site.verdict import (
     problems,
 )
 from bruit.peers.wire.said_once import SaidOnce
+from bruit.privacy.guarantee import level_facts, level_words
 from bruit.privacy.ledger import Budget, Ledger
 from bruit.privacy.toolbox.pld import compose_epsilon
 from bruit.runs.stopping import handled, interruptible
@@ -90,6 +91,7 @@ def status(of: Participant) -> dict[str, Any]:
         "epsilon": total,
         "epsilon_received": received(of, total),
         "delta": delta_of(of),
+        **_protects(of),
         "against": host.machine.seat.algorithm.against,
         "budget": None if of.budget is None else of.budget.epsilon,
         "budget_agreed": None if of.agreed is None else of.agreed.epsilon,
@@ -99,6 +101,11 @@ def status(of: Participant) -> dict[str, Any]:
         "rehearsal": of.rehearsed,
         **_new_key(host),
     }
+
+
+def _protects(of: Participant) -> dict[str, str]:
+    """What its epsilon is about; nothing without noise."""
+    return {} if of.privacy is None else level_facts(of.privacy.level, of.privacy.adjacency)
 
 
 def _new_key(host: Host) -> dict[str, Any]:
@@ -196,9 +203,15 @@ def last_line(of: Participant) -> str:
         f"{how_many(now['sent'], 'message')} sent",
         *problems(host),
         *notes(host),
-        f"{word} {now['epsilon']:.4g} at delta {now['delta']:g}{whom}{_unseen(now)}",
+        f"{word} {now['epsilon']:.4g} at delta {now['delta']:g}{_of_what(of)}{whom}{_unseen(now)}",
     ]
     return f"{who}: {', '.join(parts)}; report in {of.site.state}"
+
+
+def _of_what(of: Participant) -> str:
+    """What its epsilon is about, in words."""
+    noise = of.privacy
+    return "" if noise is None else f" ({level_words(noise.level, noise.adjacency)})"
 
 
 def _unseen(now: dict[str, Any]) -> str:
@@ -445,6 +458,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         **host.machine.told(),
         **_if_opened(of),
         **_settled(of),
+        "assumed": [] if of.privacy is None else list(of.privacy.assumed(of.task)),
         "audit": _audited(of),
         "complete": complete(host),
         "missed_elsewhere": missed_elsewhere(host),

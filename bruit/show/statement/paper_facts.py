@@ -213,6 +213,7 @@ def _peer_lines(report: dict[str, Any], broken: bool) -> tuple[tuple[bool, str],
         (False, "noise comes from the operating system's random numbers"),
         (False, "records have the unit that was agreed on: one row, one person"),
     ]
+    found += [(False, str(text)) for text in report.get("assumed", ())]
     if report["against"] != EVERYBODY:
         found.append((False, f"nobody sees more than {report['against']} do: masks stay secret"))
     return tuple(found)

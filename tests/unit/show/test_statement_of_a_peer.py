@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from bruit.commands.cli import app
 from bruit.errors import ConfigError
 from bruit.peers.journal.step import Spend
-from bruit.peers.site.running import write_report
+from bruit.peers.site.running import last_line, write_report
 from bruit.peers.site.signed_report import signed
 from bruit.peers.site.site import participant, read_site
 from bruit.peers.wire.identity import Identity
@@ -136,6 +136,38 @@ def test_the_why_is_that_of_the_epsilon_beside_it(site: Path, delta: float) -> N
     facts = paper_facts(site, delta)
     assert facts.why.startswith(f"epsilon = {facts.epsilon:.6g} at delta = {delta:g}: 6 releases")
     assert "6 x kind gaussian, noise_multiplier 0.75" in facts.why
+
+
+RECORDS = """
+graph = "complete:3"
+steps = 2
+
+[task]
+kind = "logistic"
+data = "breast_cancer"
+split = "iid"
+
+[algorithm]
+name = "gossip-sgd"
+
+[privacy]
+level = "record"
+adjacency = "add-remove"
+divisor = 50.0
+capacity = 1000
+sigma = 20.0
+"""
+
+
+def test_an_epsilon_of_records_says_of_which_and_what_it_rests_on(tmp_path: Path) -> None:
+    """Status, report, last line and statement: the level, how records differ, and what is assumed."""
+    sites = found_small(tmp_path, RECORDS)
+    chosen, reports = live_together(sites)
+    assert {(one["level"], one["adjacency"]) for one in reports} == {("record", "add-remove")}
+    assert "(record level, one record added or removed)" in last_line(chosen[0])
+    assumed = [text for done, text in paper_facts(sites[0]).lines if not done]
+    assert any("declared without looking at how many records" in text for text in assumed)
+    assert any("how long an answer takes" in text for text in assumed)
 
 
 def test_what_nobody_knows_is_infinite_for_one_record_and_for_many(changed: Path) -> None:

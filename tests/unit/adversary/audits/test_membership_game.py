@@ -2,12 +2,13 @@
 noise is caught."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bruit.adversary.audits import members
+from bruit.adversary.audits import members, membership
 from bruit.adversary.audits.members import RecordPool
 from bruit.adversary.audits.membership import (
     Game,
@@ -18,6 +19,7 @@ from bruit.adversary.audits.membership import (
 )
 from bruit.commands.attacks.attack import attack_app
 from bruit.errors import ConfigError
+from bruit.privacy.formulas.group import group_epsilon
 from bruit.runs.build import build
 from bruit.runs.file import parse
 from bruit.tasks import Mean
@@ -100,6 +102,29 @@ def test_forgotten_noise_is_caught(written, monkeypatch):
     )
     assert found.verdict == "refuted"
     assert found.shown > found.claimed
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add-remove"])
+def test_a_claim_on_records_that_come_and_go_is_held_against_two_steps(
+    written, monkeypatch, adjacency
+):
+    """The game replaces a record, which is one gone and one come: guesses that show more than the
+    claim, and less than it says of both, refute nothing."""
+    noise = (
+        f'[privacy]\nlevel = "record"\nadjacency = "{adjacency}"\ndivisor = 10.0\nsigma = 40.0\n'
+    )
+    done, task = protocol_of(written(noise, steps=5))
+    claimed = done.epsilon(seen_by={0})
+    two = group_epsilon(claimed.guarantee.profile, 2, 1e-6)
+    shown = SimpleNamespace(epsilon=(claimed + two) / 2)
+    monkeypatch.setattr(membership, "best_guesses", lambda *_: shown)
+    monkeypatch.setattr(membership, "needed_guesses", lambda *_: 1)
+    found = audit_membership(
+        done, task, [0], Game(shadows=4, runs=4, false_alarms=0.1, confidence=0.9)
+    )
+    known = {"replace": (claimed, "refuted"), "add-remove": (two, "not refuted")}[adjacency]
+    assert (found.allowed, found.verdict) == (pytest.approx(known[0]), known[1])
+    assert (found.claimed, found.adjacency) == (pytest.approx(float(claimed)), adjacency)
 
 
 @pytest.mark.slow
