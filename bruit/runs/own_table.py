@@ -49,7 +49,8 @@ RATES = {"logistic": 5.0, "softmax": 5.0, "ridge": 1.0}  # rows have length 1
 RATES_OF_COLUMNS = {"logistic": 2.0, "softmax": 2.0, "ridge": 0.2}  # rows may be longer
 TEXT = """\
 # {learns} learn together to tell {label}, from {data}.
-# Every record is protected: what anybody sees is the same whether or not it were another, up to epsilon = 1.
+# Every record that they hold is protected: what any one of them sees is nearly the same if it were another (epsilon
+# 1 at delta 1e-6). Public records are not, and in a simulation nobody is: its noise can be drawn again.
 # Read off the rows to write this file, and covered by no epsilon:
 {read}graph = "complete:{count}"{space}# who talks to whom: everybody with everybody, there is no server
 steps = 40                            # rounds: one masked sum of everybody's gradients each

@@ -46,6 +46,8 @@ def nist(facts: PaperFacts) -> Iterator[tuple[str, str, str]]:
     for done, text in facts.lines:
         yield "algorithm and its correctness", CHECKED if done else ASSUMED, text
     yield "mechanism", CHECKED, facts.mechanism
+    for text in facts.besides:
+        yield "known besides the messages", OPEN_LINE, f"{text} (no epsilon covers it)"
     yield "utility", OPEN_LINE, "whether the result is good enough for its use"
     yield "bias", OPEN_LINE, "how noise and clipping weigh on small groups"
     yield (

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,6 +58,9 @@ class PaperFacts:
     releases: int
     lines: tuple[tuple[bool, str], ...]
     profile: Profile | None
+    besides: tuple[
+        str, ...
+    ] = ()  # what is known besides messages, read off rows: no epsilon covers it
 
     @property
     def unit(self) -> str:
@@ -121,6 +125,7 @@ def _of_simulation(folder: Path, delta: float | None) -> PaperFacts:
         releases=int(run.ledger.counts()[:, run.ledger.is_data()].sum()),
         lines=tuple((one.checked, one.text) for one in about.hypotheses),
         profile=about.profile,
+        besides=_besides(run.task.get("public", [])),
     )
 
 
@@ -172,7 +177,15 @@ def _of_peer(state: Path, experiment: Path, delta: float | None) -> PaperFacts:
         releases=released,
         lines=_peer_lines(report, broken),
         profile=None if broken else profile,
+        besides=_besides(made.get("known_besides", [])),
     )
+
+
+def _besides(known: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What is known of rows besides messages; names and constants that were agreed on tell nothing of
+    them."""
+    read = (one for one in known if one["from"] != "agreed")
+    return tuple(f"from {one['from']}: {one['fact']}" for one in read)
 
 
 def _status(events: tuple[tuple[Event, int], ...]) -> str:

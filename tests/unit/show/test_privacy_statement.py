@@ -16,6 +16,7 @@ from bruit.privacy.formulas.group import group_epsilon, mu_like, mu_of
 from bruit.privacy.profile import EventsProfile, GaussianProfile, StatementProfile
 from bruit.runs.build import build
 from bruit.runs.file import parse
+from bruit.show.statement.pages import nist
 from bruit.show.statement.paper_facts import paper_facts
 from bruit.show.statement.registry import check_entry, registry_entry, to_yaml
 
@@ -58,6 +59,22 @@ def test_a_simulation_says_that_it_is_one_in_every_file(folder: Path, tmp_path: 
         assert f"| {block} |" in page
     assert {"checked", "assumed", "not covered"} <= found["lines"].keys()
     assert found["mu_exact"] is True or found["mu"] > 0
+    assert found["status"] == "proven"
+
+
+def test_what_was_read_off_rows_is_told_as_covered_by_no_epsilon(tmp_path: Path) -> None:
+    text = (
+        'graph = "complete:4"\nsteps = 2\n[task]\nkind = "logistic"\ndata = "breast_cancer"\n'
+        '[algorithm]\nname = "gossip-sgd"\n[privacy]\nsigma = 1.0\n'
+    )
+    run = build(parse(text), text).run()
+    found = list(nist(paper_facts(run.save(tmp_path / "a.run"))))
+    known = {(mark, told) for block, mark, told in found if block == "known besides the messages"}
+    read = [one for one in run.task["public"] if one["from"] != "agreed"]
+    assert {one["from"] for one in read} == {"private rows", "public rows"}
+    assert known == {
+        ("not covered", f"from {one['from']}: {one['fact']} (no epsilon covers it)") for one in read
+    }
 
 
 def test_the_entry_fits_the_schema_and_what_does_not_is_named(folder: Path) -> None:
