@@ -176,6 +176,13 @@ class WhatWasPaid:
             f"{unit.words()} has paid epsilon = {found['epsilon']:.6g} at delta = {self.delta:g}, in"
             f" {how_many(found['charges'], 'charge')}"
         )
+        if whom := found["against"]:
+            joined = f"  against {'; and '.join(whom)}"
+            yield (
+                joined
+                if len(whom) == 1
+                else f"{joined}: whoever sees all of it, if all they assume holds"
+            )
         if whole := found["of_all_that_a_holder_has"]:
             yield f"  with {how_many(whole, 'charge')} for all that one holder has: each row is part of it"
         if not found["however_chosen"]:

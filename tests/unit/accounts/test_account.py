@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,10 @@ def test_charges_compose_and_a_row_has_paid_what_its_holder_paid(table: Path) ->
     together = compose_epsilon([(GaussianEvent(2.0 / 3), 2), (GaussianEvent(5.0), 1)], 1e-6)
     assert f"a person with 3 rows: epsilon = {together:.6g}" in said
     assert "with 1 charge for all that one holder has: each row is part of it" in said
+    assert "  against everybody\n" in said
+    account.charge(replace(asked(0.5), against="the other holder"))
+    said = " ".join(CliRunner().invoke(app, ["budget", str(table)]).output.split())
+    assert "against everybody; and the other holder: whoever sees all of it" in said
 
 
 def test_a_total_says_whether_questions_may_follow_answers(table: Path) -> None:
