@@ -22,6 +22,7 @@ from bruit.privacy.exact import (
     unequal_rows_loss,
 )
 from bruit.privacy.exact.krylov import leverage
+from bruit.privacy.formulas.group import mu_of
 from bruit.privacy.theorems.unequal import UnequalGossip
 from bruit.runs.build import build
 from bruit.runs.file import from_dict
@@ -29,8 +30,23 @@ from bruit.runs.file import from_dict
 SMALL = ("path:5", "star:5", "ring:6", "grid:2x3", "complete:4", "tree:7", "er:7,c=1.5,seed=3")
 
 
-def rows_of(graph, observers, steps):
-    """K_V in rational numbers, by plain products."""
+def rows_of(graph, observers, steps, peers=None):
+    """K_V in rational numbers, by plain products; `graph` may be a function of the round."""
+    at, n = (graph, peers) if callable(graph) else ((lambda _: graph), graph.n)
+    power = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+    rows = [power[v] for v in observers]
+    for t in range(steps):
+        now = at(t)
+        rows += [power[w] for v in observers for w in now.neighbors(v).tolist()]
+        weights = weights_of(now)
+        power = [
+            [sum(weights[i][k] * power[k][j] for k in range(n)) for j in range(n)] for i in range(n)
+        ]
+    return rows
+
+
+def weights_of(graph):
+    """The mixing weights in rational numbers."""
     n = graph.n
     weights = [[Fraction(0)] * n for _ in range(n)]
     for i in range(n):
@@ -41,14 +57,7 @@ def rows_of(graph, observers, steps):
             if i != j:
                 weights[i][j] = Fraction(a, b)
         weights[i][i] = 1 - sum(weights[i])
-    power = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
-    rows = [power[v] for v in observers]
-    for _ in range(steps):
-        rows += [power[w] for v in observers for w in graph.neighbors(v).tolist()]
-        power = [
-            [sum(weights[i][k] * power[k][j] for k in range(n)) for j in range(n)] for i in range(n)
-        ]
-    return rows
+    return weights
 
 
 def solved(matrix, right):
@@ -104,6 +113,29 @@ def test_the_loss_is_that_of_rational_algebra(name, steps):
         assert np.all(found.loss >= truth - 1e-12)
         rows = sequence_rows(lambda _, one=graph: one, graph.n, steps, observers)
         assert unequal_rows_loss(rows, sizes).loss == pytest.approx(truth, abs=1e-7)
+
+
+def test_links_that_fail_under_two_sizes_of_noise():
+    """Random graphs on which links fail, charged from the run; K_V from the graphs that were there."""
+    for seed in range(8):
+        dice = np.random.default_rng(seed)
+        n = int(dice.integers(3, 7))
+        ends = [(i, j) for i in range(n) for j in range(i) if j == i - 1 or dice.random() < 0.4]
+        sizes = dice.choice([1.0, 2.5], n)
+        run = br.run(
+            br.Averaging(),
+            br.graphs.from_edges(n, ends),
+            br.tasks.Mean.uniform(n, seed=seed),
+            privacy=GaussianPerPeer(clip=0.5, sigmas=sizes.tolist()),
+            steps=int(dice.integers(1, 5)),
+            engine=br.Events(churn=0.3),
+            seed=seed,
+        )
+        facts, (v, u) = run.facts(), dice.permutation(n)[:2].tolist()
+        truth = by_definition(rows_of(facts.at, [v], run.steps, n), sizes)[u]
+        told = run.guarantee(of=u, seen_by=v)
+        assert told.spec == "silo:SILO-8"
+        assert mu_of(told.profile) ** 2 * sizes[u] ** 2 == pytest.approx(truth, abs=1e-7)
 
 
 def test_meetings_too():
