@@ -25,6 +25,7 @@ from bruit.peers.founding.nursery import Nursery
 from bruit.peers.site.agreed_run import AgreedRun
 from bruit.peers.site.signed_report import check, disagreements
 from bruit.peers.wire.address_book import AddressBook
+from bruit.privacy.guarantee import level_words
 from bruit.privacy.pair_table import Summary
 from bruit.runs.run import rehearse
 from bruit.show import summary as report
@@ -193,7 +194,12 @@ def _scores(agreed: AgreedRun[Task], models: Array) -> DemonstrationScores | Non
 
 
 def _reports(reports: list[dict[str, Any]], scores: DemonstrationScores | None) -> Table:
-    shown = Table(title="everyone's own model and account", title_justify="left")
+    shown = Table(
+        title="everyone's own model and account",
+        title_justify="left",
+        caption=_of_what(reports),
+        caption_justify="left",
+    )
     for name in (
         "peer",
         *(() if scores is None else (scores.metric,)),
@@ -213,6 +219,15 @@ def _against(reports: list[dict[str, Any]]) -> str:
     """Whom the epsilons in the reports hold against."""
     found = {one.get("against", EVERYBODY) for one in reports} - {EVERYBODY}
     return f"against {found.pop()}" if len(found) == 1 else "local"
+
+
+def _of_what(reports: list[dict[str, Any]]) -> str | None:
+    """At which delta the epsilons hold, and what they are about, where there is noise."""
+    one = reports[0]
+    if "level" not in one:
+        return None
+    protected = level_words(one["level"], one.get("adjacency", "replace"))
+    return f"epsilon at delta = {one['delta']:g}, {protected}"
 
 
 def _comparison(scores: DemonstrationScores) -> Table:

@@ -110,6 +110,7 @@ def test_errors_are_to_be_low():
 
 def test_the_screen_compares_alone_together_and_central():
     report = {"peer": 0, "sent": 3, "bytes_sent": 270, "epsilon": 8.0, "problems": []}
+    report |= {"delta": 1e-6, "level": "record", "adjacency": "replace"}
     console = Console(
         file=StringIO(), width=120, markup=False, emoji=False
     )  # as the command line's
@@ -132,6 +133,7 @@ def test_the_screen_compares_alone_together_and_central():
         "all data in one place",
         "0.9000",
         "Together is not better than alone here",
+        "epsilon at delta = 1e-06, record level, one record replaced",
         "only the local epsilon",
     ):
         assert words in said
