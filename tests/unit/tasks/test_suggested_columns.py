@@ -75,6 +75,14 @@ def test_the_file_is_what_was_suggested_and_a_task_is_learned_by_it(tmp_path):
     assert np.isfinite(found.agreed.recipe().row_bound())
 
 
+def test_texts_of_which_none_is_usual_are_left_out():
+    """70 texts, each in two of 400 rows: there is no value that a category could begin with."""
+    rows = PUBLIC | {"note": [f"n{k}" if k < 70 else None for k in range(ROWS)]}
+    twice = {name: cells * 2 for name, cells in rows.items()}
+    found = suggest(as_columns(twice), "ill", "clinic")
+    assert found.left_out["note"] == "70 different texts, each in less than one of 100 rows"
+
+
 def test_a_number_is_predicted_with_center_and_scale():
     rows = {"size": [k / 3 for k in range(50)], "y": [10.5 * k for k in range(50)]}
     label = suggest(as_columns(rows)).agreed.label

@@ -112,6 +112,9 @@ def _why_not(table: Columns, name: str) -> str:
         return "another whole number in every row: ids" if apart and ID_NAME.search(name) else ""
     if len(values) >= FEWEST_IDS and 2 * len(values) > rows:
         return f"{len(values)} different texts in {rows} rows: names, ids, or dates of another form"
+    often = _values(table, name).values()
+    if len(often) > 2 and max(often) < RARE * len(cells):
+        return f"{len(often)} different texts, each in less than one of 100 rows"
     return ""
 
 
