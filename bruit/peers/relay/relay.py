@@ -10,7 +10,9 @@ peers speak TLS with each other, end to end, under keys that the relay does not 
 Whoever is in no book does not get through the handshake; whoever is in none together with the
 called one is refused. What a member can cost is bounded: one line for calls, `EACH` lines of bytes
 to every other member, which keep nobody else from calling it, HELD bytes waiting in each direction
-of each, `rate` bytes a second (faster senders wait), `CALLS` new lines a second.
+of each, `rate` bytes a second (faster senders wait), `CALLS` new lines a second, and `ASKING` lines,
+one more for every other member, on which it has asked nothing yet or was told no: with one more the
+oldest of them ends.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ log = logging.getLogger("bruit.peers")
 RATE = 16 * 2**20  # bytes a second that one peer may send through
 CALLS = 4.0  # new lines a second of one peer
 EACH = 4  # lines of bytes that a peer may have to each other member
+ASKING = 8  # lines of a peer that wait for its first words, or for the end of a refusal
 HELD = 2**16  # bytes that are read at once, and that wait in one direction
 GREETING = 10.0  # seconds for the first words
 TAKING = 10.0  # seconds until the called one has come
@@ -59,6 +62,16 @@ class _Member:
     lines: Counter[str] = field(default_factory=Counter)  # its calls, by whom it calls
     control: asyncio.StreamWriter | None = None
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    most_asking: int
+    asking: dict[asyncio.StreamWriter, None] = field(default_factory=dict)  # the oldest first
+
+    def asks(self, writer: asyncio.StreamWriter) -> None:
+        """One more line of it that is nothing yet."""
+        self.asking[writer] = None
+        if len(self.asking) > self.most_asking:
+            oldest = next(iter(self.asking))
+            del self.asking[oldest]
+            oldest.transport.abort()
 
     def hang_up(self) -> None:
         """End all it has here."""
@@ -109,6 +122,7 @@ class Relay:
                 self._members[one] = _Member(
                     rate=Allowance(self.rate, 2 * self.rate),
                     calls=Allowance(CALLS, 4.0 * EACH * others),
+                    most_asking=ASKING + others,
                 )
         self._take_certificates()
 
@@ -153,15 +167,20 @@ class Relay:
             writer.close()
             return
         member.writers.add(writer)
+        member.asks(writer)
         try:
             async with asyncio.timeout(GREETING):
                 ask = asked(await _line(reader))
             await self._serve(ask, who, member, ends)
         except RemoteProtocolError as error:
             self._refuse(writer, who, str(error))
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()  # who does not take a no has a line more that asks
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # it has gone
         finally:
+            member.asking.pop(writer, None)
             member.writers.discard(writer)
             writer.close()
 
@@ -182,6 +201,7 @@ class Relay:
         called = ask.kind == "take" and call is not None and call.callee == who
         if not called and not member.calls.try_to_take(1):
             raise RemoteProtocolError("too many lines in a short time; come again in some seconds")
+        member.asking.pop(ends[1], None)
         if ask.kind == "listen":
             await self._listen(who, member, ends)
         elif ask.kind == "take":

@@ -342,6 +342,33 @@ def test_a_member_that_calls_one_without_end_keeps_nobody_else_from_it(relayed):
     relayed(conversation)
 
 
+@pytest.mark.parametrize("words", [b"", b"bruit-relay 1 take " + TOKEN.encode() + b"\n"])
+def test_a_member_that_opens_lines_and_says_nothing_holds_few_of_them(relayed, words):
+    """One member that came again and again took all files of the relay, and nobody else got in:
+    only lines that had asked for something were counted. Nor does it help to leave a no unread."""
+
+    async def conversation(relay, entry, homes):
+        kept = await ask_relay(homes[1], entry, Ask("listen"))
+        context = pinned_context(homes[0], [entry.certificate], ssl.PROTOCOL_TLS_CLIENT)
+        mine = relay._members[relay.books[0].entry(0).fingerprint]
+        mine.calls = Allowance(1e-9, 1e-9)
+        lines = []
+        for _ in range(3 * mine.most_asking):
+            ends = await asyncio.open_connection(entry.host, entry.port, ssl=context)
+            ends[1].transport.pause_reading()
+            ends[1].write(words)
+            lines.append(ends)
+            assert len(mine.writers) <= mine.most_asking + 1
+        assert mine.most_asking == relays.ASKING + 3
+        await ask_relay(homes[2], entry, Ask("listen"))
+        assert relay.listening == 2
+        for one in lines:
+            one[1].transport.abort()
+        kept[1].close()
+
+    relayed(conversation)
+
+
 async def write_for_ever(writer):
     """Until it has to wait."""
     while True:
