@@ -468,7 +468,8 @@ def write_report(of: Participant) -> dict[str, Any]:
         "problems": problems(host),
         "notes": notes(host),
     }
-    report = signed(plain(unsigned), host.identity)
+    since = host.people.since(host.me, host.identity.fingerprint())
+    report = signed(plain(unsigned), host.identity, since)
     write_whole(
         of.site.state / "report.json",
         lambda file: file.write(to_json(report).encode()),

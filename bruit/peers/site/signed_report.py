@@ -4,25 +4,28 @@
 
 Canonical is JSON with sorted keys, without blanks, in ASCII: the same bytes from the file as from
 memory. The key is the one in the participant's certificate, which stands beside the signature; who
-has the address book checks that it is the listed one. A signature says who tells this, not that it
+has the address book checks that it is the listed one, or the one to which the successions lead that
+stand there, too, after a change of keys. A signature says who tells this, not that it
 is true: a peer may lie about itself, but not speak for another, and nobody can change its words.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bruit.errors import ConfigError
+from bruit.errors import BruitError, ConfigError
 from bruit.files import plain
 from bruit.peers.absences import Absence
 from bruit.peers.host import Host
 from bruit.peers.site.verdict import unreached
 from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.identity import Identity, fingerprint, name_of, read_certificate, verify
+from bruit.peers.wire.members import MOST
+from bruit.peers.wire.succession import Succession, led_on
 
 PREFIX = b"bruit report\n"
 LARGEST = 64 * 2**20  # bytes of a report that is read
@@ -96,15 +99,17 @@ def canonical(report: Mapping[str, Any]) -> bytes:
     return PREFIX + text.encode("ascii")
 
 
-def signed(report: Mapping[str, Any], identity: Identity) -> dict[str, Any]:
-    """The report with its signature."""
-    return {
-        **report,
-        "signature": {
-            "certificate": identity.certificate,
-            "ed25519": identity.sign(canonical(report)).hex(),
-        },
+def signed(
+    report: Mapping[str, Any], identity: Identity, since: Sequence[Succession] = ()
+) -> dict[str, Any]:
+    """The report with its signature, and the successions since the certificate in the book."""
+    signature: dict[str, Any] = {
+        "certificate": identity.certificate,
+        "ed25519": identity.sign(canonical(report)).hex(),
     }
+    if since:
+        signature["successions"] = [one.text() for one in since]
+    return {**report, "signature": signature}
 
 
 def _table(content: Any, name: str) -> dict[str, Any]:
@@ -229,14 +234,26 @@ def check(path: Path, book: AddressBook | None = None) -> CheckedReport:
 
 
 def _stranger(content: Mapping[str, Any], print_: str, book: AddressBook | None) -> str:
-    """What is wrong with the signer, by the address book."""
+    """What is wrong with the signer, by the address book and the successions since."""
     if book is None:
         return ""
-    listed = {one.fingerprint: one.peer for one in book.entries}
-    if print_ not in listed:
-        return "its signer is not in the address book"
-    if listed[print_] != content.get("peer"):
-        return f"its signer is peer {listed[print_]}, and it speaks of peer {content.get('peer')}"
+    texts = _list(content["signature"], "successions")
+    try:
+        if len(texts) > MOST:
+            raise ConfigError(f"{len(texts)} successions; a key changes {MOST} times at most")
+        chain = [Succession.parse(str(text).encode()) for text in texts]
+        listed = book.by_fingerprint(chain[0].old if chain else print_)
+        if listed is None:
+            return "its signer is not in the address book"
+        prints = led_on(listed.certificate, chain)[1]
+    except BruitError as error:
+        return f"its signer cannot be told from the address book: {error}"
+    if prints[-1] != print_:
+        return "its successions do not lead to its signer"
+    if set(prints) & set(book.revoked):
+        return "the certificate of its signer is revoked"
+    if listed.peer != content.get("peer"):
+        return f"its signer is peer {listed.peer}, and it speaks of peer {content.get('peer')}"
     return ""
 
 

@@ -54,6 +54,12 @@ class Members:
         chain = [one.new for one in self._chains.get(peer, [])]
         return [self.book.entry(peer).fingerprint, *chain]
 
+    def since(self, peer: int, full: str) -> list[Succession]:
+        """The successions that lead from the book's certificate of a member to that fingerprint."""
+        chain = self._chains.get(peer, [])
+        prints = self.fingerprints(peer)
+        return chain[: prints.index(full)] if full in prints else []
+
     def roots(self, of: Iterable[int]) -> bytes:
         """The certificates with which these may speak now, as TLS roots."""
         return "".join(one for peer in sorted(of) for one in self.taken(peer)).encode()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -106,6 +107,23 @@ class Succession:
         except (ValueError, ConfigError, RecursionError) as error:
             raise RemoteProtocolError(f"what came is no succession ({error})"[:300]) from None
         return made
+
+
+def led_on(certificate: str, chain: Sequence[Succession]) -> tuple[str, list[str]]:
+    """The certificate to which successions lead from that one (PEM), and all fingerprints on the way;
+    ConfigError if they do not follow each other, or one is not signed by both keys. They are checked
+    as of when they were made: a signature does not end with a certificate."""
+    prints = [fingerprint(certificate)]
+    for step in chain:
+        if step.old != prints[-1]:
+            raise ConfigError(
+                f"the successions of {name_of(read_certificate(certificate))!r} do not follow each"
+                " other"
+            )
+        step.check(certificate, step.made)
+        certificate = step.certificate
+        prints.append(step.new)
+    return certificate, prints
 
 
 def _when(text: str) -> datetime:

@@ -13,6 +13,7 @@ from bruit.errors import ConfigError, RemoteProtocolError
 from bruit.peers.relay.people import People
 from bruit.peers.site.rotating import finish, rotate
 from bruit.peers.site.running import run_together, status, write_report
+from bruit.peers.site.signed_report import check
 from bruit.peers.site.site import participant, read_site
 from bruit.peers.wire.address_book import merge, public_entry
 from bruit.peers.wire.identity import STAMPS, Identity
@@ -198,6 +199,8 @@ def test_a_key_is_changed_in_the_middle_of_a_run_and_nobody_else_stops(tmp_path,
     reports = [write_report(one) for one in people]
     assert [report["problems"] for report in reports] == [[], [], []]
     assert all(report["missed"] == 0 for report in reports)
+    told = [check(one.parent / "state" / "report.json", people[1].host.book) for one in sites]
+    assert [one.wrong for one in told] == ["", "", ""]
     kept = list((folder / "successions").glob("*.toml"))
     assert len(kept) == bool(at_relay)
     assert relay_of(sites, folder)[0].people.of(people[0].host.identity.fingerprint()) == (

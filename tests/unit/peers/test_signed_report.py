@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -25,6 +26,7 @@ from bruit.peers.site.site import participant, read_site
 from bruit.peers.spans import KEPT
 from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.succession import Succession
 from bruit.privacy.ledger import Budget
 from bruit.show.demonstration import Demonstration, unverified
 from tests.unit.peers.small_network import MEAN, found_small, live_together
@@ -256,3 +258,32 @@ def test_that_somebody_was_missed_is_passed_on_once():
     one.heed(missed=True)
     one.begun()
     assert said == [HOPS, APART, APART]
+
+
+def test_a_report_signed_after_a_change_of_keys_is_believed_by_the_book(lonely, report, tmp_path):
+    """With its new key a peer was "not in the address book", so after every change of keys nobody
+    could verify a run."""
+    book = AddressBook.read(lonely[1])
+    before, soon = Identity.load(lonely[1].parent), datetime.now(UTC) + timedelta(days=1)
+    after, other = Identity.create("peer-0"), Identity.create("peer-0")
+    chain = [Succession.of(before, after, soon)]
+    third = Identity.create("peer-0")
+
+    def wrong(identity, since, changed=report):
+        return check(kept(tmp_path, signed(changed, identity, since)), book).wrong
+
+    assert wrong(before, []) == wrong(after, chain) == ""
+    assert wrong(third, [*chain, Succession.of(after, third, soon)]) == ""
+    old = Succession.of(before, after, datetime(2001, 1, 1, tzinfo=UTC))
+    assert wrong(after, [old]) == ""  # what was signed in the overlap is not unsaid by its end
+    assert wrong(after, []) == "its signer is not in the address book"
+    assert wrong(other, chain) == "its successions do not lead to its signer"
+    assert "do not follow each other" in wrong(third, [*chain, Succession.of(other, third, soon)])
+    assert "not signed by its old key" in wrong(
+        other, [replace(old, certificate=other.certificate)]
+    )
+    assert "succession" in wrong(after, [SimpleNamespace(text=lambda: "nonsense")])
+    assert "changes 16 times" in wrong(after, chain * 17)
+    assert "it speaks of peer 1" in wrong(after, chain, {**report, "peer": 1})
+    twice = kept(tmp_path, signed(report, after, chain))
+    assert call(twice, lonely[0][1], "--book", lonely[1])[1].count("NOT VERIFIED") == 0

@@ -16,7 +16,7 @@ from bruit.errors import BruitError, ConfigError
 from bruit.peers.wire.address_book import AddressBook
 from bruit.peers.wire.identity import Identity, verify
 from bruit.peers.wire.revisions.revision import BookSignature
-from bruit.peers.wire.succession import Succession
+from bruit.peers.wire.succession import Succession, led_on
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,7 @@ def _signer(one: BookSignature, book: AddressBook, previous: AddressBook) -> int
     short = one.fingerprint[:24]
     if member is None:
         raise ConfigError(f"the signature of {short} is of nobody in the version before")
-    certificate, prints = member.certificate, [first]
-    for step in chain:
-        if step.old != prints[-1]:
-            raise ConfigError(f"the successions of {member.name!r} do not follow each other")
-        step.check(certificate, step.made)
-        certificate = step.certificate
-        prints.append(step.new)
+    certificate, prints = led_on(member.certificate, chain)
     if prints[-1] != one.fingerprint:
         raise ConfigError(f"the successions of {member.name!r} do not lead to {short}")
     if set(prints) & {*book.revoked, *previous.revoked}:
