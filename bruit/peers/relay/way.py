@@ -190,7 +190,10 @@ class Ways:
             self.trouble.pop(entry.peer, None)
             await splice((reader, writer), theirs)
 
-        return await asyncio.start_unix_server(call, self._place(entry), limit=HELD)
+        def begun(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._begin(call(reader, writer))  # a task of ours, so that `close` ends it
+
+        return await asyncio.start_unix_server(begun, self._place(entry), limit=HELD)
 
     def listen(self, guest: Guest) -> None:
         """Be reached at the relay from now on; `guest` makes the protocol that meets a caller."""

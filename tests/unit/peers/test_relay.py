@@ -6,6 +6,7 @@ import os
 import ssl
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +14,11 @@ from bruit.errors import ConfigError, RemoteProtocolError
 from bruit.peers.relay import relay as relays
 from bruit.peers.relay.allowance import Allowance
 from bruit.peers.relay.preamble import Ask, asked, said
-from bruit.peers.relay.way import RelayUnreachable, ask_relay
+from bruit.peers.relay.way import RelayUnreachable, Ways, ask_relay
 from bruit.peers.site.site import participant, read_site
 from bruit.peers.wire.address_book import AddressBook, merge, public_entry
 from bruit.peers.wire.identity import Identity
+from bruit.peers.wire.members import Members
 from bruit.peers.wire.pinned import pinned_context
 from bruit.peers.wire.relay_entry import RelayEntry, public_relay
 from bruit.peers.wire.succession import Succession
@@ -52,6 +54,30 @@ def test_a_site_may_say_where_it_is_reached(tmp_path):
 
 def found_port(book, peer):
     return replace(book.entry(peer), host="192.0.2.1", port=9, relay=False)
+
+
+def test_a_peer_that_stops_ends_its_lines_without_a_trace(tmp_path, caplog, monkeypatch):
+    """It wrote the traceback of a line that was open to its log."""
+    sites, _ = relayed_network(tmp_path, [1])
+    book = AddressBook.read(sites[0].parent / "book.toml")
+    ended = []
+
+    async def connected(*_):
+        return asyncio.StreamReader(), SimpleNamespace(close=lambda: ended.append("the line"))
+
+    async def stop():
+        ways = Ways(folder=sites[0].parent, members=Members(book), me=0)
+        await ways.open([1])
+        place = ways.address(book.entry(1)).removeprefix("unix:")
+        reader, _ = await asyncio.open_unix_connection(place)
+        await asyncio.sleep(0.05)
+        await ways.close()
+        assert await asyncio.wait_for(reader.read(), 10.0) == b""
+
+    monkeypatch.setattr("bruit.peers.relay.way.ask_relay", connected)
+    asyncio.run(stop())
+    assert ended == ["the line"]
+    assert [one.getMessage() for one in caplog.records if one.name == "asyncio"] == []
 
 
 @pytest.mark.slow
