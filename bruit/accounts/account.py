@@ -111,6 +111,14 @@ class Account:
         except OSError as error:
             raise ConfigError(f"cannot write {link}: {error.strerror or error}") from None
 
+    def note_made(self, other: Path) -> None:
+        """Records that were made from these are written: what is in them is no change of these, and
+        a copy of them pays from here."""
+        with self._writing() as (writer, _):
+            digest, _ = self._noted(writer, other)
+        first = writer.found.lines[0]
+        remember(Registered(str(first["id"]), self.chain.place, writer.head), digest)
+
     @contextmanager
     def _writing(self) -> Iterator[tuple[Writer, Balance]]:
         """Alone, with all that is known; afterwards the register knows how far it has come."""
@@ -202,19 +210,24 @@ class Account:
         """Which contents pay from it: changed records are told, and go on paying here."""
         if self.records is None or not self.records.is_file():
             return None
-        digest = digest_of(self.records)
+        digest, others = self._noted(writer, self.records)
+        if others:
+            log.warning(
+                "%s has changed since its account was written: all that was paid counts for the"
+                " records that are in it now, too",
+                self.records,
+            )
+        return digest
+
+    def _noted(self, writer: Writer, records: Path) -> tuple[bytes, bool]:
+        """The digest of contents that pay from here; and whether it is news, where others did."""
+        digest = digest_of(records)
         salt = bytes.fromhex(str(writer.found.lines[0]["salt"]))
         name = hmac.new(salt, digest, hashlib.sha256).hexdigest()[:32]
         known = [line["digest"] for line in writer.found.lines if line["what"] == "contents"]
         if name not in known:
             writer.add({"what": "contents", "digest": name})
-            if known:
-                log.warning(
-                    "%s has changed since its account was written: all that was paid counts for the"
-                    " records that are in it now, too",
-                    self.records,
-                )
-        return digest
+        return digest, bool(known) and name not in known
 
 
 def _lost(path: Path, known: Registered) -> BrokenStateError:

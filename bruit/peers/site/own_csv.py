@@ -90,5 +90,6 @@ def write_records(
     write_whole(
         out, lambda file: np.savez_compressed(file, kind=np.str_(kind), **content), private=True
     )
+    beside(path).note_made(out)
     rows = content["values"] if "values" in content else content["features"]
     return len(rows), rows.shape[1]

@@ -6,6 +6,8 @@ import stat
 import numpy as np
 import pytest
 
+from bruit.accounts.account import beside
+from bruit.accounts.prices import Price
 from bruit.errors import ConfigError
 from bruit.peers.site.own_csv import read_columns, write_records
 from bruit.peers.site.own_records import read_share
@@ -50,6 +52,20 @@ def test_rows_by_hand(csv, tmp_path):
             float(stored["derivative_clip"]),
             float(stored["row_bound"]),
         ) == (0.1, 0.5, 1.0)
+
+
+def test_prepared_records_are_no_change_of_the_table_until_they_change(csv, tmp_path, caplog):
+    """Everybody's first run said that records had changed since their account was written."""
+    question = Price.stated("a run", 1.0, 0.0, "user", "everybody")
+    outs = [tmp_path / "first.npz", tmp_path / "second.npz"]
+    for out, l2 in zip(outs, (0.1, 0.2), strict=True):
+        write_records(csv(), agreement(l2=l2, derivative_clip=0.5), out)
+        beside(out).charge(question)
+    assert "has changed" not in caplog.text
+    assert len(beside(csv()).balance().charged) == 2
+    outs[0].write_bytes(b"other records")
+    beside(outs[0]).charge(question)
+    assert "first.npz has changed since its account was written" in caplog.text
 
 
 @pytest.mark.parametrize(
