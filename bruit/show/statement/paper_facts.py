@@ -211,18 +211,12 @@ def _why(against: str, events: tuple[tuple[Event, int], ...], epsilon: float, de
 
 def _peer_lines(report: dict[str, Any], broken: bool) -> tuple[tuple[bool, str], ...]:
     """The hypotheses of a peer's epsilon, each with whether it was checked."""
-    problems = "; ".join(map(str, report["problems"]))
     yes = "every release is in the ledger of the journal, which report and model agree with"
     no = "every release is in the ledger: it is NOT, the journal is an old copy"
     found = [
         (not broken, no if broken else yes),
         (True, f"the report is signed by {report['signer']}"),
-        (
-            not problems,
-            f"the peer ended as asked: it did NOT: {problems}"
-            if problems
-            else "the peer ended as asked, and missed nobody",
-        ),
+        _end(report),
         (False, "noise comes from the operating system's random numbers"),
         (False, "records have the unit that was agreed on: one row, one person"),
     ]
@@ -230,6 +224,23 @@ def _peer_lines(report: dict[str, Any], broken: bool) -> tuple[tuple[bool, str],
     if report["against"] != EVERYBODY:
         found.append((False, f"nobody sees more than {report['against']} do: masks stay secret"))
     return tuple(found)
+
+
+def _end(report: dict[str, Any]) -> tuple[bool, str]:
+    """How the run ended for this peer, and whether that is as asked."""
+    problems, notes = ("; ".join(map(str, report[key])) for key in ("problems", "notes"))
+    if problems:
+        return False, f"the peer ended as asked: it did NOT: {problems}"
+    if not report["done"]:
+        reached = f"{report['step']} of {report['steps']}"
+        return (
+            False,
+            f"the peer ended as asked: it has NOT ended, this is what it released by {reached}",
+        )
+    if report["as_agreed"]:
+        return True, "the peer ended as asked, and missed none of its neighbors"
+    late = "it missed somebody for a while, which was made up for later"
+    return True, f"the peer ended as asked, and was NOT with all of its neighbors: {notes or late}"
 
 
 def _signed_report(path: Path) -> dict[str, Any]:
@@ -240,7 +251,8 @@ def _signed_report(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{path} is not what the peer signed ({found.wrong}); a statement needs it as it was"
         )
-    return {**found.content, "signer": f"{found.signer} ({short_form(found.fingerprint)})"}
+    signer = f"{found.signer} ({short_form(found.fingerprint)})"
+    return {**found.content, "signer": signer, "as_agreed": found.as_agreed}
 
 
 def _model(state: Path, run: str) -> dict[str, Any]:

@@ -131,6 +131,38 @@ def test_whom_it_missed_is_not_checked_off_and_a_rehearsal_protects_nobody(tmp_p
     ).lines
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, (True, "ended as asked, and missed none of its neighbors")),
+        (
+            {"complete": False, "notes": ["without peer-2 in 6 exchanges, as wait_for allows"]},
+            (True, "was NOT with all of its neighbors: without peer-2 in 6 exchanges"),
+        ),
+        ({"missed": 2}, (True, "NOT with all of its neighbors: it missed somebody for a while")),
+        (
+            {"missed_elsewhere": True, "notes": ["elsewhere somebody was missed"]},
+            (True, "NOT with all of its neighbors: elsewhere somebody was missed"),
+        ),
+        (
+            {"done": False, "step": 3},
+            (False, "it has NOT ended, this is what it released by 3 of 6"),
+        ),
+    ],
+)
+def test_whom_a_peer_was_without_is_said_though_that_was_allowed(
+    changed: Path, changes: dict[str, object], said: tuple[bool, str]
+) -> None:
+    """`wait_for` allowed to be without a neighbor, or the peer was stopped in the middle: the paper
+    said "checked: ended as asked, and missed nobody"."""
+    path = changed.parent / "state" / "report.json"
+    report = {**json.loads(path.read_text()), **changes}
+    path.write_text(json.dumps(signed(report, Identity.load(changed.parent))))
+    done, words = paper_facts(changed).lines[2]
+    assert done is said[0]
+    assert said[1] in words
+
+
 @pytest.mark.parametrize("delta", [1e-6, 1e-9])
 def test_the_why_is_that_of_the_epsilon_beside_it(site: Path, delta: float) -> None:
     facts = paper_facts(site, delta)
