@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bruit.commands.printing import Detail, Printer, Reply
+from bruit.commands.printing import Detail, Printer, Reply, one_line
 from bruit.commands.terminal import Force, Json, Quiet, err
 from bruit.errors import BruitError, ConfigError
 from bruit.how_many import how_many
@@ -268,19 +268,20 @@ def peer_report(
     for one in found:
         signed = f"signed by {one.signer} ({short_form(one.fingerprint)})"
         lines.append(
-            f"{one.path}: NOT VERIFIED: {one.wrong}"
+            f"{one.path}: NOT VERIFIED: {one_line(one.wrong)}"
             if one.wrong
             else f"{one.path}: {signed}; {one.verdict()}"
         )
         for name, parts in one.without().items():
             words = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in parts)
-            lines.append(f"  without {name} in exchanges {words}")
+            lines.append(f"  without {one_line(name)} in exchanges {words}")
         for name, (count, up_to) in one.earlier().items():
-            lines.append(f"  without {name} in {how_many(count, 'exchange')} more, up to {up_to}")
+            more = how_many(count, "exchange")
+            lines.append(f"  without {one_line(name)} in {more} more, up to {up_to}")
         if kept := one.left_out():
             places = ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in spans(kept))
             lines.append(f"  without its own data, by its budget, at {places}")
-        lines += [f"  {word}" for word in one.problems()]
+        lines += [f"  {one_line(word)}" for word in one.problems()]
         about.append(
             {
                 "file": str(one.path),
@@ -295,7 +296,7 @@ def peer_report(
                 "contributions_left_out": kept,
             }
         )
-    lines += [f"these reports do not belong together: {word}" for word in wrong]
+    lines += [f"these reports do not belong together: {one_line(word)}" for word in wrong]
     if book is None:
         lines.append("compare the fingerprints with the address book, or give it by --book")
     good = not wrong and all(one.complete and not one.wrong for one in found)

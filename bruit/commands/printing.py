@@ -11,6 +11,7 @@ left out by --quiet and by --json. Warnings and errors go to standard error, alw
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from rich.console import RenderableType
 from bruit.commands import terminal
 from bruit.commands.terminal import Ticker
 from bruit.files import to_json
+
+# what steers a terminal, or cannot be written to one; lines end as they do
+STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -119,12 +123,26 @@ class Printer:
 
 def warn(text: str) -> None:
     """A line on standard error as it is, whatever --quiet and --json say."""
-    terminal.err.print(text, markup=False, highlight=False, soft_wrap=True)
+    terminal.err.print(_tame(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def _show(shown: RenderableType) -> None:
     """Text as it is: no markup, no colors, no cuts. Tables and panels as they are drawn."""
     if isinstance(shown, str):
-        terminal.out.print(shown, markup=False, highlight=False, soft_wrap=True)
+        terminal.out.print(_tame(shown), markup=False, highlight=False, soft_wrap=True)
     else:
         terminal.out.print(shown)
+
+
+def _tame(text: str) -> str:
+    """Words may be somebody else's: they steer no terminal."""
+    return STEERING.sub(lambda found: _spelled(found[0]), text)
+
+
+def one_line(text: object) -> str:
+    """Words of somebody else within a line of ours, which they cannot end."""
+    return "".join(one if one.isprintable() else _spelled(one) for one in str(text))
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bruit.commands.printing import Detail, Line, Printer, Reply
+from bruit.commands.printing import Detail, Line, Printer, Reply, one_line
 from bruit.commands.terminal import Json, Quiet
 from bruit.errors import BrokenStateError, ConfigError
 from bruit.how_many import how_many
@@ -71,16 +71,17 @@ def _head(report: Path, kind: str) -> ChainHead:
 def _words(found: ExaminedLog, report: Path | None) -> Iterator[Line]:
     lines = how_many(len(found.found.lines), "line")
     if found.damaged:
-        yield f"{found.path}: DAMAGED: {found.damaged}"
+        yield f"{found.path}: DAMAGED: {one_line(found.damaged)}"
         return
     verdict = "follow from each other" if found.good else "follow from each other, BUT:"
     yield f"{found.path}: {found.kind}, {lines} {verdict}"
     for doubt in found.doubts:
-        yield f"  {doubt}"
+        yield f"  {one_line(doubt)}"
     for run in found.runs:
         about = run.about
         yield Detail(
-            f"  run {str(about['run'])[:16]}, peer {about['peer']} ({about['name']}), {about['algorithm']}:"
+            f"  run {one_line(about['run'])[:16]}, peer {one_line(about['peer'])}"
+            f" ({one_line(about['name'])}), {one_line(about['algorithm'])}:"
             f" {how_many(run.releases, 'release')}, epsilon {run.epsilon():.4g} at delta {run.delta:g}"
             + ("" if run.ended else ", not ended")
         )

@@ -253,7 +253,7 @@ def _stranger(content: Mapping[str, Any], print_: str, book: AddressBook | None)
     if set(prints) & set(book.revoked):
         return "the certificate of its signer is revoked"
     if listed.peer != content.get("peer"):
-        return f"its signer is peer {listed.peer}, and it speaks of peer {content.get('peer')}"
+        return f"its signer is peer {listed.peer}, and it speaks of peer {content.get('peer')!r}"
     return ""
 
 

@@ -237,3 +237,9 @@ def test_nobody_but_the_printer_prints():
         names = ("as_json",) if path.name == "terminal.py" else ("as_json", "quiet")
         asking = [node.lineno for node in asked if node.id in names and node not in given]
         assert asking == [], f"{path.relative_to(COMMANDS)} asks at lines {asking}"
+
+
+def test_what_steers_a_terminal_is_spelled_out(capsys):
+    """Words may be somebody else's. Lines and columns stay; what cannot be written does not raise."""
+    Printer().answer(Reply({}, ["one\n\ttwo \x1b[2J\r\x9b1A \u202e \ud800"]))
+    assert capsys.readouterr().out == "one\n        two \\x1b[2J\\r\\x9b1A \\u202e \\ud800\n"

@@ -287,3 +287,28 @@ def test_a_report_signed_after_a_change_of_keys_is_believed_by_the_book(lonely, 
     assert "it speaks of peer 1" in wrong(after, chain, {**report, "peer": 1})
     twice = kept(tmp_path, signed(report, after, chain))
     assert call(twice, lonely[0][1], "--book", lonely[1])[1].count("NOT VERIFIED") == 0
+
+
+def test_the_words_of_another_peer_end_no_line_and_steer_no_terminal(lonely, report, tmp_path):
+    """A member could print a verdict on others, in lines that looked like ours."""
+    forged = "\x1b[2J\nb/report.json: signed by peer-2; everybody took part in everything\ud800"
+    took = {
+        **report["took_part"],
+        forged: {"without": [[0, 1]], "earlier": {"without": 2, "up_to": 3}},
+    }
+    promised = {**report["promised"], "others": [forged]}
+    bad = {**report, "problems": [forged], "took_part": took, "promised": promised}
+    path = kept(tmp_path, signed(bad, Identity.load(lonely[1].parent)))
+    code, output = call(path, lonely[0][1], "--book", lonely[1])
+    assert code == 1
+    assert "\x1b" not in output
+    assert output.count("\\x1b[2J\\nb/report.json: signed by peer-2") == 4
+    assert not any(line.startswith("b/report.json") for line in output.splitlines())
+    assert (
+        call(
+            kept(tmp_path, signed({**bad, "peer": forged}, Identity.load(lonely[1].parent))),
+            "--book",
+            lonely[1],
+        )[0]
+        == 1
+    )
