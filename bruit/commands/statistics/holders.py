@@ -77,6 +77,8 @@ def find_together(
     rows = rows_of(question, *own)
     parties = Parties(holders.identity, holders.partner)
     account = beside(holders.table, holders.limit)
+    spending = Spending(account)
+    spending.check(question)
     with _channel(holders, parties, printer) as channel, printer.ticker("comparing") as ticker:
         found = ask(
             "evaluator" if holders.call is None else "garbler",
@@ -84,7 +86,7 @@ def find_together(
             rows,
             channel,
             confidence,
-            spend=Spending(account).spend,
+            spend=spending.spend,
             tell=lambda done, total: ticker(done, total) if total else None,
             most_rows=most,
         )

@@ -128,7 +128,7 @@ class Channel:
             return RemoteProtocolError(f"the other holder {what} for {self.timeout_s:g} s")
         if isinstance(error, ssl.SSLError):
             return RemoteProtocolError(
-                f"the other holder broke the line off ({error.reason}); does it expect our "
+                f"the other holder broke the line off ({error.reason or error}); does it expect our "
                 "certificate, and we its?"
             )
         return RemoteProtocolError(f"the line to the other holder broke: {error.strerror or error}")

@@ -50,6 +50,14 @@ def test_refusals(folder, monkeypatch, words, message):
     refused(folder, ["auc", "t.csv", "--score", "s", "--label", "y", *words], message)
 
 
+@pytest.mark.parametrize("way", [["--listen", "127.0.0.1:0"], ["--with", "127.0.0.1:1"]])
+def test_a_question_above_the_limit_waits_for_nobody(folder, monkeypatch, way):
+    """It waited for the other holder first, for as long as that took."""
+    monkeypatch.chdir(folder)
+    words = ["auc", "t.csv", "--score", "s", "--label", "y", *way, *KNOWN]
+    refused(folder, [*words, "--epsilon", "2", "--limit", "1.5"], "2 more would be above the limit")
+
+
 def refused(folder, words, message):
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, BruitError), done.output
