@@ -13,7 +13,8 @@ told, and so tell something itself.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from bruit.privacy.guarantee import FRESH, Epsilon, Guarantee, Hypothesis
 from bruit.privacy.noise_source import Sources, shared
 from bruit.privacy.profile import GaussianProfile, Rounded
 from bruit.privacy.rationed import RationedMeetings
-from bruit.privacy.theorem import CHANNELS, EXACT, HONEST, Facts
+from bruit.privacy.theorem import CHANNELS, EXACT, HONEST, STANDING, Facts
 from bruit.privacy.toolbox.gaussian import mu_of
 from bruit.privacy.toolbox.rounding import allowance
 
@@ -51,6 +52,9 @@ class Accounted(Protocol):
 
     def accountant(self) -> Accountant:
         """Who knows what it costs."""
+
+
+Begun = TypeVar("Begun", bound=Accounted)
 
 
 class Odometer:
@@ -76,7 +80,7 @@ class Odometer:
         self.void = ""  # why nothing is promised any more
         self._level: tuple[str, Adjacency] | None = None
         self._noise: Sources = frozenset()
-        self._doors: dict[Hypothesis, None] = {}
+        self._needed: dict[Hypothesis, None] = {}  # by the accounts of the runs that were counted
 
     def left(self) -> Array:
         """The squared mu that every pair may still lose, infinite where there is no cap  # (n, n)."""
@@ -118,6 +122,34 @@ class Odometer:
         within = bool(np.all(self.spent + energy <= self.limits))
         return not self.void and within and self.rounding + rounding <= ROUNDING
 
+    def within(self, ahead: Accounted, begin: Callable[[], Begun], told: bool = False) -> Begun:
+        """Begin a run that was rehearsed, `ahead`, if it fits, and count it; one that does not is refused
+        before anything is said. One that breaks off was begun and not counted: nothing is promised."""
+        if not self.fits(ahead, told):
+            raise PrivacyError(self.void or self._over(ahead, told))
+        try:
+            run = begin()
+        except BaseException as error:
+            self.void = f"a run was begun, and broke off before it was counted: {error!r}"
+            raise
+        self.add(run, told)
+        return run
+
+    def _over(self, ahead: Accounted, told: bool) -> str:
+        """Why a rehearsed run does not fit."""
+        energy, rounding = self._costs(ahead.accountant(), told)
+        over = np.argwhere(~(self.spent + energy <= self.limits))
+        if not len(over):
+            return (
+                f"with this run R of all runs is {self.rounding + rounding:.2g}, and {ROUNDING:g} is"
+                " inside the caps (fp:FP-0); it was not begun"
+            )
+        u, v = (int(place) for place in over[0])
+        return (
+            f"this run would pass the cap of what peer {v} may learn of peer {u}: it costs a squared mu"
+            f" of {energy[u, v]:.4g}, and {self.left()[u, v]:.4g} is left; it was not begun"
+        )
+
     def add(self, run: Accounted, told: bool = False) -> None:
         """Count a run that has taken place. One that passes a cap, or cannot be counted, is refused,
         and since it took place nothing is promised from then on."""
@@ -125,7 +157,7 @@ class Odometer:
             accountant = run.accountant()
             energy, rounding = self._costs(accountant, told)
             self._check_apart(accountant.facts)
-            self._keep(accountant.facts)
+            self._keep(accountant, told)
         except BruitError as error:
             self.void = f"a run took place that could not be counted: {error}"
             raise
@@ -153,10 +185,14 @@ class Odometer:
                 " seed"
             )
 
-    def _keep(self, facts: Facts) -> None:
-        """What later runs are compared with."""
+    def _keep(self, accountant: Accountant, told: bool) -> None:
+        """What later runs are compared with, and what the account of this one assumes."""
+        facts = accountant.facts
         self._level, self._noise = (facts.level, facts.adjacency), self._noise | facts.noise
-        self._doors[door_hypothesis(facts)] = None
+        holding = [] if told else accountant.applicable()[0]
+        needed = [one for _, hypotheses in holding for one in hypotheses if not one.checked]
+        found = (door_hypothesis(facts), *facts.declared, *needed)
+        self._needed |= dict.fromkeys(one for one in found if one not in STANDING)
 
     def _costs(self, accountant: Accountant, told: bool) -> tuple[Array, float]:
         """Squared mu of every pair, and R."""
@@ -198,7 +234,7 @@ class Odometer:
             level=level,
             of=f"peer {of}",
             against=f"peer {seen_by}",
-            hypotheses=(FITTED, FRESH, EXACT, *self._doors, HONEST, CHANNELS, CHOSEN, ASKED),
+            hypotheses=(FITTED, FRESH, EXACT, *self._needed, HONEST, CHANNELS, CHOSEN, ASKED),
             profile=Rounded(GaussianProfile(mu), ROUNDING),
             notes=(self.void or f"promised is the cap; spent so far: squared mu {spent}",),
             noise=self._noise,

@@ -239,3 +239,49 @@ def test_rounding_that_is_too_much_is_not_called_a_pair(monkeypatch):
     monkeypatch.setattr("bruit.privacy.odometer.ROUNDING", 0.0)
     with pytest.raises(PrivacyError, match=r"R of all runs is .* 0 is inside the caps"):
         odometer.add(run)
+
+
+def ring_of_four(seed, sigma=9.0):
+    """The rehearsal of a run, and how to begin it."""
+    learner, mechanism = br.Averaging(), noise(sigma)
+    ahead = br.rehearse(learner, "ring:4", mechanism, 2, seed=seed)
+    task = br.tasks.Mean.uniform(4, seed=0)
+    return ahead, lambda: br.run(learner, "ring:4", task, privacy=mechanism, steps=2, seed=seed)
+
+
+def test_a_run_that_does_not_fit_is_not_begun():
+    odometer, begun = br.Odometer(1.0, peers=4), []
+    run = odometer.within(*ring_of_four(1))
+    assert np.allclose(odometer.spent[~np.eye(4, dtype=bool)].max(), 1 / 81)
+    assert run.epsilon(of=1, seen_by=0) <= odometer.epsilon(1, 0)
+    ahead, _ = ring_of_four(2, sigma=1.0)
+    with pytest.raises(PrivacyError, match=r"peer 1 may learn of peer 0.*it was not begun"):
+        odometer.within(ahead, lambda: begun.append(1))
+    assert not begun
+    assert odometer.epsilon(0, 1) <= 1.0
+
+
+def test_a_run_that_breaks_off_was_begun():
+    """It is not known what it said, so that it cannot be counted."""
+    odometer, (ahead, _) = br.Odometer(1.0, peers=4), ring_of_four(1)
+
+    def broken():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        odometer.within(ahead, broken)
+    assert odometer.epsilon(0, 1) == np.inf
+    with pytest.raises(PrivacyError, match="broke off before it was counted"):
+        odometer.within(*ring_of_four(2))
+
+
+def test_what_the_account_of_a_run_assumes_is_in_the_promise():
+    """Nothing was said of secret seeds, nor of the public model that was started from."""
+    odometer, task = br.Odometer(30.0, peers=4), br.tasks.Mean.uniform(4, seed=0)
+    run = br.run(br.Decor(ratio=3.0), "ring:4", task, privacy=noise(9.0), steps=2)
+    odometer.add(run)
+    needed = [one for one in run.guarantee(of=0, seen_by=1).hypotheses if not one.checked]
+    promised = odometer.guarantee(0, 1).hypotheses
+    assert any("their seeds stay secret" in one.text for one in needed)
+    assert {one for one in needed if "do not depend on the data" not in one.text} <= {*promised}
+    assert not any("number of steps and dropouts do not depend" in one.text for one in promised)
