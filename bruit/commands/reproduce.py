@@ -38,7 +38,8 @@ def reproduce(
     publish: Annotated[
         bool,
         typer.Option(
-            "--publish", help="--all, then the gallery of the documentation, docs/gallery."
+            "--publish",
+            help="Then write docs/gallery, the gallery of the documentation: all, or the ids named.",
         ),
     ] = False,
     jobs: Jobs = 1,
@@ -66,12 +67,9 @@ def reproduce(
         shown = [] if names else list(catalog.illustrations().values())
         printer.answer(Reply([_entry(one) for one in wanted], _listing(wanted, shown)))
         return
-    if publish and (names or quick):
-        raise ConfigError(
-            "the gallery shows every figure at the source's sizes; leave out "
-            + ("--quick" if quick else "the ids")
-        )
-    everything = everything or publish
+    if publish and quick:
+        raise ConfigError("the gallery shows figures at the source's sizes; leave out --quick")
+    everything = everything or (publish and not names)
     if names:
         refuse_given("the figures are named", "everything")
     elif not everything:
@@ -80,8 +78,6 @@ def reproduce(
             "repeats them all"
         )
     wanted = catalog.chosen(names or [], everything)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"cannot write into {folder}: it is a file")
     work = _papers("work").work
     with elsewhere(on, printer, jobs), printer.ticker("figures") as ticker:
 
@@ -125,14 +121,14 @@ def _entry(figure: Any) -> dict[str, Any]:
         "data": list(figure.data),
         "missing": figure.missing(),
         "instead": figure.instead,
+        "why_not": figure.why_not(),
         "theory": list(figure.theory),
     }
 
 
 def _listing(figures: list[Any], illustrations: list[Any]) -> Iterator[str]:
     for figure in figures:
-        missing = figure.missing()
-        needs = f"  [needs {', '.join(missing)}]" if missing and not figure.instead else ""
+        needs = f"  [skipped: {why}]" if (why := figure.why_not()) else ""
         also = f"  [also {', '.join(figure.also)}]" if figure.also else ""
         words = f"{figure.title} ({figure.number}){also}{needs}"
         yield f"{figure.id:<10} {figure.cpu_s:>6.0f} s  {words}"

@@ -1,7 +1,5 @@
 """Private personal models: accuracy against dimension, budget and local size (perso:EXP-2).
 
-    python -m papers.figures.personal_private [--json]
-
 A hundred peers whose linear targets lie in a plane; records bounded in L1 (Laplace noise) or L2
 (Gaussian noise), record level, delta = 1e-5, models from zero, every peer makes the same number of
 updates and then stops. Each number is the best of five couplings and four numbers of updates on the
@@ -11,8 +9,6 @@ sides. Means over three seeds; small users are in parentheses.
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import dataclass
 from math import inf
 
@@ -131,31 +127,3 @@ def _split(scores: Array, small: Bools) -> Pair:
 def _mean(pairs: list[Pair]) -> Pair:
     everybody, small = np.mean(pairs, axis=0).tolist()
     return everybody, small
-
-
-def main() -> None:
-    plain = []
-    for case in CASES:
-        row = private_row(case)
-        cells = [row.local, *(row.private[epsilon] for epsilon in EPSILONS), row.together]
-        plain.append(
-            {
-                "sizes": case.sizes,
-                "dim": case.dim,
-                "noise": case.law,
-                "ours": cells,
-                "specification": MEASURED[case],
-            }
-        )
-        if "--json" not in sys.argv:
-            shown = "  ".join(
-                f"{a:.3f} ({b:.3f}) [{c:.3f}]"
-                for (a, b), c in zip(cells, MEASURED[case], strict=True)
-            )
-            print(f"{case.sizes!s:<11} p = {case.dim:<3} {case.law:<9} {shown}", flush=True)
-    if "--json" in sys.argv:
-        print(json.dumps(plain, indent=1))
-
-
-if __name__ == "__main__":
-    main()

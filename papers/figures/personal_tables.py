@@ -1,10 +1,9 @@
-"""Personal models on real data, against one model for all and models fitted alone: the table of
-perso:EXP-4.
+"""Personal models on real data, against one model for all and models fitted alone (perso:EXP-4).
 
-    python -m papers.figures.personal_tables [SET ...] [--json] [--choose]
+    python -m papers.figures.personal_tables SET ...
 
-Accuracies in percent, pooled over the test records of all peers, means over three splits, beside
-those that the source prints. `--choose` shows instead how the parameters in SETTINGS were chosen:
+Accuracies in percent, pooled over the test records of all peers, means over three splits: the table
+is `bruit reproduce hdr-t2.1`. Called as above it shows how the parameters in SETTINGS were chosen:
 on records held back from the training part of a fourth split, never on test records. The source's
 linear models use the hinge loss, ours the logistic loss, whose gradient coordinate descent needs.
 """
@@ -12,7 +11,6 @@ linear models use the hinge loss, ours the logistic loss, whose gradient coordin
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +31,6 @@ from papers.figures.personal_sets import SETS, Personalized, held_back
 
 SPLITS, CHOSEN_ON = (0, 1, 2), 3
 ROUNDS, WAKES, FLOOR, RADIUS, GLOBAL_STEPS = 3, 100, 1e-2, 1.0, 300
-METHODS = ("global", "local", "learned")
 KINDS = ("linear", "boost")
 
 
@@ -204,66 +201,21 @@ def choose(name: str, kind: str) -> list[tuple[Setting, tuple[float, float, floa
     return sorted(tried, key=lambda entry: (-entry[1][2], -entry[0].between))
 
 
-def table(names: list[str]) -> list[dict[str, object]]:
-    """One row a set and kind of model: ours, their spread over splits, and the source's."""
-    rows: list[dict[str, object]] = []
-    for name in names:
-        for kind in kinds(name):
-            mean, spread = means(name, kind)
-            rows.append(
-                {
-                    "set": name,
-                    "models": kind,
-                    **dict(zip(METHODS, mean.round(2).tolist(), strict=True)),
-                    "spread": spread.round(2).tolist(),
-                    "source": SOURCE.get((name, kind)),
-                }
-            )
-    return rows
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="personal models on real data")
-    parser.add_argument(
-        "sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)}; all by default"
-    )
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    parser.add_argument("--choose", action="store_true", help="show how the parameters were chosen")
-    given = parser.parse_args()
-    unknown = sorted(set(given.sets) - set(SETS))
-    if unknown:
+    parser = argparse.ArgumentParser(description="how the settings of personal models were chosen")
+    parser.add_argument("sets", nargs="+", metavar="SET", help=f"of {', '.join(SETS)}")
+    names = parser.parse_args().sets
+    if unknown := sorted(set(names) - set(SETS)):
         parser.error(f"there is no set {unknown[0]!r}; the sets are {', '.join(SETS)}")
-    names = given.sets or list(SETS)
-    missing = [name for name in names if not available(name)]
-    if missing:
+    if missing := [name for name in names if not available(name)]:
         parser.error(
             f"the files of {missing[0]} are not here; set BRUIT_DATA to the folder that holds them"
         )
-    if given.choose:
-        for name in names:
-            for kind in kinds(name):
-                for setting, found in choose(name, kind):
-                    print(
-                        f"{name} {kind} {setting}: " + ", ".join(f"{one:.2f}" for one in found),
-                        flush=True,
-                    )
-        return
-    rows = table(names)
-    if given.json:
-        print(json.dumps(rows, indent=1))
-        return
-    print(
-        f"{'set':<16} {'models':<7}"
-        + "".join(f"{method:>18}" for method in METHODS)
-        + "   (source)"
-    )
-    for row in rows:
-        source = row["source"] if isinstance(row["source"], tuple) else ("",) * 3
-        cells = "".join(
-            f"{row[method]:>9} ({one})".rjust(18)
-            for method, one in zip(METHODS, source, strict=True)
-        )
-        print(f"{row['set']:<16} {row['models']:<7}{cells}")
+    for name in names:
+        for kind in kinds(name):
+            for setting, found in choose(name, kind):
+                shown = ", ".join(f"{one:.2f}" for one in found)
+                print(f"{name} {kind} {setting}: {shown}", flush=True)
 
 
 if __name__ == "__main__":

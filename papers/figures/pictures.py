@@ -12,8 +12,11 @@ import numpy as np
 
 from bruit.arrays import Array
 from bruit.errors import ConfigError
+from bruit.graphs import Graph
 from bruit.graphs.coordinates import coordinates
 from papers.figures.walk_maps import Map
+
+LINK = "#9aa3ad"
 
 
 def figure(width: float, height: float) -> Any:
@@ -26,6 +29,14 @@ def figure(width: float, height: float) -> Any:
         raise ConfigError(
             "pictures need matplotlib; install it with: pip install 'bruit[ui]'"
         ) from None
+
+
+def links(panel: Any, graph: Graph, places: Array) -> None:
+    """The links of a graph as thin lines, behind its peers."""
+    lines = import_module("matplotlib.collections").LineCollection(
+        places[graph.edges()], colors=LINK, linewidths=0.5, zorder=1
+    )
+    panel.add_collection(lines)
 
 
 def two_maps(found: Map, picture: Any) -> Any:
@@ -43,8 +54,7 @@ def two_maps(found: Map, picture: Any) -> Any:
         panel.set_title(f"{title} (log10)")
         picture.colorbar(shown, ax=panel)
     at = coordinates(found.graph).places
-    for a, b in found.graph.edges():
-        panels[2].plot(*at[[a, b]].T, color="#d0d4d9", linewidth=0.5, zorder=1)
+    links(panels[2], found.graph, at)
     dots = panels[2].scatter(*at.T, c=found.mean, cmap="magma_r", s=25, zorder=2)
     panels[2].set_title("mean loss in the view of each peer")
     panels[2].set_axis_off()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from bruit.arrays import Array
 from bruit.graphs import Graph
 from bruit.graphs.coordinates import coordinates
+from papers.figures.pictures import links
 
 Draw = Callable[[Any], None]
 COLORS = (
@@ -19,6 +20,9 @@ COLORS = (
     *("#17a2b0", "#d1589b"),
 )
 Lines = Mapping[str, tuple[ArrayLike, ArrayLike]]
+ON_TOP = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1.0}, "fontsize": 8}
+MOST_LETTERS = 55  # below bars that stand side by side without being turned
+NAMED = 16  # most peers of a graph whose names are written
 
 
 def curves(
@@ -36,33 +40,41 @@ def curves(
         _plot(panel, lines, log)
         if level is not None:
             panel.axhline(level[0], color="#6d7680", linewidth=0.8)
-            place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "bottom"}
-            panel.annotate(level[1], (0.99, level[0]), **place)
+            place = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
+            panel.annotate(level[1], (0.99, level[0]), **place, **ON_TOP)
         panel.set(xlabel=x, ylabel=y)
 
     return draw
 
 
 def side_by_side(panels: Mapping[str, Lines], x: str, y: str, *, log: str = "") -> Draw:
-    """Panels of named lines on one scale; with more than three, two rows of them."""
+    """Panels of named lines on one scale; with more than three, two rows of them. One legend for all
+    stands below, where it covers no line, if their lines have the same names."""
+    alike = len({tuple(lines) for lines in panels.values()}) == 1
 
     def draw(figure: Any) -> None:
-        for panel, (title, lines) in zip(grid(figure, len(panels)), panels.items(), strict=True):
-            _plot(panel, lines, log)
+        places = grid(figure, len(panels))
+        for panel, (title, lines) in zip(places, panels.items(), strict=True):
+            _plot(panel, lines, log, legend=not alike)
             panel.set_title(title, fontsize=9)
             panel.set(xlabel=x, ylabel=y)
             panel.label_outer()
+        if alike:
+            marks, names = places[0].get_legend_handles_labels()
+            how = {"loc": "outside lower center", "fontsize": 8}
+            figure.legend(marks, names, ncols=min(6, len(names)), **how)
 
     return draw
 
 
-def _plot(panel: Any, lines: Lines, log: str) -> None:
+def _plot(panel: Any, lines: Lines, log: str, legend: bool = True) -> None:
     for k, (name, (xs, ys)) in enumerate(lines.items()):
         style = "--" if name.endswith(("(source)", "printed")) else "-"
         color = COLORS[k % len(COLORS)]
         panel.plot(xs, ys, style, marker="o", markersize=3, label=name, color=color)
     logarithmic(panel, log)
-    panel.legend(fontsize=8)
+    if legend:
+        panel.legend(fontsize=8)
 
 
 def logarithmic(panel: Any, log: str) -> None:
@@ -99,7 +111,11 @@ def bars(groups: Sequence[str], series: Mapping[str, ArrayLike], y: str) -> Draw
             at = np.arange(len(groups)) + (k - (len(series) - 1) / 2) * width
             heights = np.nan_to_num(np.asarray(values, np.float64))
             panel.bar(at, heights, width, label=name, color=COLORS[k % len(COLORS)])
-        panel.set_xticks(range(len(groups)), groups, rotation=30 if len(groups) > 6 else 0)
+        panel.set_xticks(range(len(groups)), groups)
+        if len(groups) > 6 or sum(map(len, groups)) > MOST_LETTERS:
+            panel.tick_params(axis="x", rotation=30)
+            for label in panel.get_xticklabels():
+                label.set(ha="right", rotation_mode="anchor")
         panel.set_ylabel(y)
         panel.margins(y=0.25)
         panel.legend(fontsize=8, ncols=2)
@@ -123,32 +139,58 @@ def points(
     return draw
 
 
-def on_graphs(panels: Mapping[str, tuple[Graph, Array]], label: str) -> Draw:
-    """Graphs whose peers are colored by a number each, on one scale."""
+def on_graphs(panels: Mapping[str, tuple[Graph, Array]], label: str, no: str | None = None) -> Draw:
+    """Graphs whose peers are colored by a number each, on one scale; small ones with the names of
+    their peers. With `no`, numbers are 1 (for `label`) or 0 (for `no`), and a legend says so."""
 
     def draw(figure: Any) -> None:
         axes = grid(figure, len(panels), 3.8 if len(panels) < 4 else 3.0, shared=False)
         every = np.concatenate([values for _, values in panels.values()])
-        low, high = np.nanmin(every), np.nanmax(every)
+        low, high = (0.0, 1.0) if no is not None else (np.nanmin(every), np.nanmax(every))
         dots = None
         for panel, (title, (graph, values)) in zip(axes, panels.items(), strict=True):
             at = coordinates(graph).places
-            for a, b in graph.edges():
-                panel.plot(*at[[a, b]].T, color="#d0d4d9", linewidth=0.5, zorder=1)
+            links(panel, graph, at)
+            named = graph.n <= NAMED
             dots = panel.scatter(
                 *at.T,
                 c=values,
                 cmap="magma_r",
                 vmin=low,
                 vmax=high,
-                s=22,
+                s=70 if named else 22,
                 zorder=2,
                 edgecolors="#8a9199",
                 linewidths=0.4,
             )
+            for place, name in zip(at, graph.labels or range(graph.n), strict=False):
+                if named:
+                    near = {"textcoords": "offset points", "xytext": (6, 5), "zorder": 3}
+                    panel.annotate(str(name), place, **near, fontsize=7)
             panel.set_title(title, fontsize=9)
+            panel.margins(0.15 if named else 0.05)
             panel.set_axis_off()
-        figure.colorbar(dots, ax=axes, label=label)
+        if no is None:
+            figure.colorbar(dots, ax=axes, label=label)
+        elif dots is not None:
+            marks = [
+                axes[0].scatter([], [], color=dots.to_rgba(k), edgecolors="#8a9199") for k in (1, 0)
+            ]
+            figure.legend(marks, (label, no), loc="outside lower center", ncols=2, fontsize=8)
+
+    return draw
+
+
+def weights(panels: Mapping[str, Array], label: str) -> Draw:
+    """Matrices of weights side by side, each on its own scale."""
+
+    def draw(figure: Any) -> None:
+        for panel, (title, matrix) in zip(
+            grid(figure, len(panels), shared=False), panels.items(), strict=True
+        ):
+            shown = panel.imshow(matrix, cmap="magma_r")
+            panel.set_title(title, fontsize=9)
+            figure.colorbar(shown, ax=panel, label=label, shrink=0.8)
 
     return draw
 

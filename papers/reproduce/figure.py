@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from bruit.tasks.data.catalog import folders
@@ -82,7 +83,7 @@ class Figure:
     theory: tuple[str, ...] = ()  # codes of docs/theory
     data: tuple[str, ...] = ()  # folders of the data folder
     instead: str = ""  # what is used where the data are not; empty: the figure is skipped
-    extra: str = ""  # an extra that must be installed
+    extra: str = ""  # an extra, named like what it brings; without it the figure is skipped
     shows_records: bool = False  # its picture does, and they are not ours to pass on
     also: tuple[str, ...] = ()  # other figures that the same numbers show: th-C.4, rep-3
 
@@ -99,3 +100,11 @@ class Figure:
     def missing(self) -> list[str]:
         """Data that this machine does not have."""
         return [name for name in self.data if not any((at / name).is_dir() for at in folders())]
+
+    def why_not(self) -> str:
+        """Why this machine cannot repeat it; empty if it can."""
+        if self.extra and find_spec(self.extra) is None:
+            return f"needs {self.extra}, which is not installed: pip install 'bruit[{self.extra}]'"
+        if not self.instead and (missing := self.missing()):
+            return f"needs {', '.join(missing)} in the data folder (BRUIT_DATA)"
+        return ""

@@ -2,6 +2,7 @@
 dated page with all of them.
 
 docs/gallery/index.md          when, on which machine, of which commit; a table with a thumbnail of each
+docs/gallery/made.json         what that page says, so that one figure can be published alone
 docs/gallery/thesis-6/...      a page and a small picture a figure
 
 Nothing is computed here. A page shows what the command under its picture wrote.
@@ -10,8 +11,8 @@ Nothing is computed here. A page shows what the command under its picture wrote.
 from __future__ import annotations
 
 import io
+import json
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -33,30 +34,36 @@ VERDICTS = {
     "as the source says": "as the source says",
     "refuted": "**refuted** in part",
     "missed": "**missed**",
-    "skipped": "skipped: no data",
 }
 
 
 def publish(
     outcomes: Sequence[Outcome], illustrations: Sequence[Illustration], folder: Path = GALLERY
 ) -> Path:
-    """Write the gallery anew; gives its first page. What was there before goes."""
-    failed = [one.id for one in outcomes if one.verdict == "failed"]
-    if failed:
-        raise ConfigError(
-            f"{', '.join(failed)} failed, so nothing is published; the same command tries again"
-        )
-    pages = {one: folder / room(one.id) for one in map(_Shown, outcomes)}
-    if folder.exists():
-        shutil.rmtree(folder)
-    for shown, at in pages.items():
+    """Write the pages of these figures; gives the first page. Those of others stay as they are, and
+    pages of what the catalog has no more go."""
+    for bad in outcomes:
+        if bad.verdict in ("failed", "skipped"):
+            raise ConfigError(
+                f"{bad.id} {bad.verdict}, so nothing is published: {bad.plain['why']}"
+            )
+    shown = list(map(_Shown, outcomes))
+    file = folder / "made.json"
+    made = json.loads(file.read_text()) if file.is_file() else {}
+    made |= {one.id: one.entry() for one in shown}
+    made = {id: made[id] for id in figures() if id in made}
+    for one in shown:
+        at = folder / room(one.id)
         at.mkdir(parents=True, exist_ok=True)
-        _text(at / f"{shown.id}.md", "\n".join(shown.page()))
-        if shown.picture is not None:
-            _small(shown.picture, at / f"{shown.id}.png")
-    first = folder / "index.md"
-    _text(first, "\n".join(_index(list(pages), illustrations)))
-    return first
+        _text(at / f"{one.id}.md", "\n".join(one.page()))
+        if one.picture is not None:
+            _small(one.picture, at / f"{one.id}.png")
+    for old in folder.glob("*/*"):
+        if old.stem not in made or (old.suffix == ".png" and not made[old.stem]["picture"]):
+            old.unlink()
+    _text(file, json.dumps(made, indent=1) + "\n")
+    _text(folder / "index.md", "\n".join(_index(made, illustrations)))
+    return folder / "index.md"
 
 
 def room(id: str) -> str:
@@ -73,12 +80,12 @@ class _Shown:
         known = figures().get(self.id)
         self.kept_home = known is not None and known.shows_records
         file = outcome.folder / "picture.png"
-        made = outcome.verdict != "skipped" and file.is_file()
-        self.picture = file if made and not self.kept_home else None
+        self.picture = file if file.is_file() and not self.kept_home else None
 
-    @property
-    def verdict(self) -> str:
-        return VERDICTS[self.plain["verdict"]]
+    def entry(self) -> dict[str, Any]:
+        """What the first page says of it."""
+        said = ("title", "number", "page", "verdict", "cpu_s", "made_at")
+        return {name: self.plain[name] for name in said} | {"picture": self.picture is not None}
 
     @property
     def where(self) -> str:
@@ -101,9 +108,6 @@ class _Shown:
         if plain["also"]:
             yield f"The same numbers show {', '.join(plain['also'])}."
         yield ""
-        if "rows" not in plain:
-            yield f"Skipped: {plain['why']}."
-            return
         yield "## What was checked"
         yield ""
         for check in plain["checks"]:
@@ -158,38 +162,44 @@ def _linked(code: str) -> str:
     return code
 
 
-def _index(shown: list[_Shown], illustrations: Sequence[Illustration]) -> Iterator[str]:
-    verdicts = [one.plain["verdict"] for one in shown]
-    minutes = sum(one.plain["cpu_s"] for one in shown) / 60
-    days = sorted({one.plain["made_at"]["day"] for one in shown})
+def _index(made: dict[str, dict[str, Any]], illustrations: Sequence[Illustration]) -> Iterator[str]:
+    verdicts = [one["verdict"] for one in made.values()]
+    minutes = sum(one["cpu_s"] for one in made.values()) / 60
+    days = sorted({one["made_at"]["day"] for one in made.values()})
     yield "# Figures of the papers, repeated"
     yield ""
     yield (
-        f"{len(shown)} figures and tables, repeated by this package on {' to '.join(days)}:"
+        f"{len(made)} figures and tables, repeated by this package on {' to '.join(days)}:"
         f" {', '.join(f'{verdicts.count(one)} {words}' for one, words in _counted(verdicts))}."
     )
     yield "[What the verdicts mean](../how-to/reproduce.md#what-the-verdicts-mean)."
     yield ""
-    yield "`bruit reproduce --publish` makes them again, where their scripts changed, and writes these pages."
+    yield (
+        "`bruit reproduce --publish` makes them again, where their scripts changed, and writes these pages;"
+        " with ids, their pages only."
+    )
     yield ""
     yield "| | |"
     yield "|---|---|"
     yield f"| CPU | {minutes:.0f} minutes in all |"
-    for what, key in (("machine", "machine"), ("versions", "versions"), ("commit", "commit")):
-        values = dict.fromkeys(one.plain["made_at"][key] for one in shown)
+    for what in ("machine", "versions", "commit"):
+        values = dict.fromkeys(one["made_at"][what] for one in made.values())
         yield f"| {what} | {'; '.join(filter(None, values)) or 'unknown'} |"
     yield ""
-    for name in dict.fromkeys(room(one.id) for one in shown):
+    for name in dict.fromkeys(map(room, made)):
         yield f"## {_titled(name)}"
         yield ""
         yield "| | figure | source | result | CPU |"
         yield "|---|---|---|---|---|"
-        for one in (figure for figure in shown if room(figure.id) == name):
-            path = f"{name}/{one.id}"
-            picture = f'<img src="{path}.png" width="180" alt="">' if one.picture else ""
-            title = f"[{one.id}]({path}.md): {_cell(one.plain['title'])}"
-            where = f"{one.plain['number']}, {one.plain['page']}"
-            yield f"| {picture} | {title} | {where} | {one.verdict} | {one.plain['cpu_s']:.0f} s |"
+        for id, one in made.items():
+            if room(id) != name:
+                continue
+            path = f"{name}/{id}"
+            picture = f'<img src="{path}.png" width="180" alt="">' if one["picture"] else ""
+            title = f"[{id}]({path}.md): {_cell(one['title'])}"
+            verdict = VERDICTS[one["verdict"]]
+            where = f"{one['number']}, {one['page']}"
+            yield f"| {picture} | {title} | {where} | {verdict} | {one['cpu_s']:.0f} s |"
         yield ""
     yield "## Without numbers"
     yield ""
@@ -227,7 +237,9 @@ def _small(picture: Path, file: Path) -> None:
         plain = opened.convert("RGB")
     size = (WIDTH, round(plain.height * WIDTH / plain.width))
     reduced = plain.resize(size, image.Resampling.LANCZOS).quantize(
-        COLORS, dither=image.Dither.NONE
+        COLORS,
+        kmeans=COLORS,  # else thin lines lose their colors to the grays of the background
+        dither=image.Dither.NONE,
     )
     stream = io.BytesIO()
     reduced.save(stream, format="PNG", optimize=True)

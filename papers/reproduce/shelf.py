@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from bruit.errors import ConfigError
@@ -40,6 +41,17 @@ class Outcome:
     @property
     def good(self) -> bool:
         return self.verdict not in ("missed", "failed")
+
+
+def opened(out: Path) -> None:
+    """Refuse a folder that cannot be written, and a machine that cannot draw."""
+    blank(1, 1)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise ConfigError(f"cannot write into {out}: {error.strerror}") from None
 
 
 def place(out: Path, figure: Figure) -> Path:
@@ -90,12 +102,9 @@ def repeat(figure: Figure, out: Path, quick: bool, stamp: Stamp | None = None) -
         "made_by": stamp.made_by,
         "made_at": made_at(stamp),
     }
-    missing = figure.missing()
-    if missing and not figure.instead:
-        words = f"needs {', '.join(missing)} in the data folder (BRUIT_DATA)"
+    if words := figure.why_not():
         return _written(figure, folder, {**about, "verdict": "skipped", "cpu_s": 0.0, "why": words})
     begun = time.process_time()
-    blank(1, 1)
     finding = figure.repeat(quick)
     cpu_s = time.process_time() - begun
     _write(folder, figure, finding)
@@ -112,7 +121,7 @@ def repeat(figure: Figure, out: Path, quick: bool, stamp: Stamp | None = None) -
     about |= {
         "verdict": verdict,
         "cpu_s": round(cpu_s, 2),
-        "instead_of_data": figure.instead if missing else "",
+        "instead_of_data": figure.instead if figure.missing() else "",
         "checks": checks,
         "settings": dict(finding.settings),
         "words": finding.words,

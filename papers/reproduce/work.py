@@ -40,6 +40,8 @@ def work(
             tell(outcome, len(done), len(wanted))
     missing = [one for one in sorted(wanted, key=lambda one: -one.cpu_s) if one.id not in done]
     asked = [(one.id, Stamp.of(one.repeat)) for one in missing]
+    if missing:  # what would make all of them fail is said once, before anything is computed
+        shelf.opened(out)
     try:
         with chosen(place_for(jobs, on) if len(asked) > 1 else None):
             for (id, _), made in each(partial(_one, quick=quick), asked, _gone):

@@ -100,7 +100,7 @@ def test_figures_are_chosen_by_id_chapter_and_document():
 
 
 def test_a_figure_is_found_by_what_else_it_shows():
-    assert [one.id for one in catalog.chosen(["th-C.4"])] == ["th-6.1b"]
+    assert [one.id for one in catalog.chosen(["th-D.2"])] == ["th-7.3a"]
     assert "hdr-2.1" in {one.id for one in catalog.chosen(["rep"])}  # its Figures 2(c) and 3
     assert "th-7.2" in {one.id for one in catalog.chosen(["hdr"])}
     with pytest.raises(ConfigError, match=r"Figure 3.2\) has no numbers to repeat: draws the def"):
@@ -212,6 +212,14 @@ def test_data_that_are_not_here_skip_a_figure_or_are_replaced(known, tmp_path):
     assert replaced.plain["instead_of_data"] == "made-up rows"
 
 
+def test_without_its_extra_a_figure_is_skipped_and_says_what_to_install(known, tmp_path):
+    (outcome,) = work.work(known(made(extra="no_such_library")), tmp_path)
+    assert outcome.verdict == "skipped"
+    assert "pip install 'bruit[no_such_library]'" in outcome.plain["why"]
+    listed = CliRunner().invoke(app, ["reproduce", "--list"]).output
+    assert "skipped: needs no_such_library" in listed
+
+
 def call(*arguments):
     return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
 
@@ -251,7 +259,8 @@ def test_nothing_asked_and_odd_folders_are_refused(tmp_path):
     file.write_text("")
     both = call("--all", "chapter-A", "--out", file)  # a command that goes on ends there
     assert "leave --all out" in str(both.exception)
-    assert "it is a file" in str(call("th-4.1", "--out", file).exception)
+    for place in (file, file / "below"):
+        assert f"cannot write into {place}" in str(call("th-4.1", "--out", place).exception)
 
 
 def test_an_installed_package_without_the_repository_says_so(tmp_path):
@@ -279,11 +288,13 @@ def test_the_gallery_is_written_from_results_alone(known, monkeypatch, tmp_path)
     monkeypatch.setattr(gallery, "figures", catalog.figures)
     outcomes = [shelf.repeat(figure, tmp_path / "out", quick=False) for figure in entries]
     pages = tmp_path / "gallery"
-    (pages / "old").mkdir(parents=True)
+    (pages / "thesis-9").mkdir(parents=True)
+    (pages / "thesis-9" / "th-9.9.md").write_text("of a figure that is no more")
     first = gallery.publish(outcomes, list(catalog.illustrations().values()), pages)
     written = {str(file.relative_to(pages)) for file in pages.rglob("*") if file.is_file()}
     assert written == {
         "index.md",
+        "made.json",
         "thesis-4/th-4.1.md",
         "thesis-4/th-4.1.png",
         "habilitation/hdr-3.4.md",
@@ -295,7 +306,29 @@ def test_the_gallery_is_written_from_results_alone(known, monkeypatch, tmp_path)
     )
     assert "a is not b" in (pages / "habilitation" / "hdr-3.4.md").read_text().lower()
     assert "stays where it was made" in (pages / "thesis-4" / "th-4.4b.md").read_text()
-    failed = dataclasses.replace(outcomes[0], verdict="failed")
-    with pytest.raises(ConfigError, match=r"th-4\.1 failed, so nothing is published"):
-        gallery.publish([failed], [], pages)
+    for verdict in ("failed", "skipped"):
+        plain = {**outcomes[0].plain, "verdict": verdict, "why": "no data"}
+        bad = dataclasses.replace(outcomes[0], verdict=verdict, plain=plain)
+        with pytest.raises(ConfigError, match=rf"th-4\.1 {verdict}, so nothing is published: no"):
+            gallery.publish([bad], [], pages)
     assert first.exists()
+
+
+def test_one_figure_is_published_alone(known, monkeypatch, tmp_path):
+    """The pages of all others, and their rows on the first page, stay as they are."""
+    pytest.importorskip("PIL.Image")
+    entries = known(made("th-4.1"), made("hdr-3.4"))
+    monkeypatch.setattr(gallery, "figures", catalog.figures)
+    outcomes = [shelf.repeat(figure, tmp_path / "out", quick=False) for figure in entries]
+    pages = tmp_path / "gallery"
+    first = gallery.publish(outcomes, [], pages)
+    before = first.read_text()
+    other = pages / "habilitation" / "hdr-3.4.md"
+    other.write_text("as it was")
+    missed = shelf.repeat(made("th-4.1", holds=False), tmp_path / "out", quick=False)
+    gallery.publish([missed], [], pages)
+    assert other.read_text() == "as it was"
+    assert "**missed**" in first.read_text()
+    assert [line for line in before.splitlines() if "hdr-3.4" in line] == [
+        line for line in first.read_text().splitlines() if "hdr-3.4" in line
+    ]
