@@ -83,13 +83,11 @@ def learned(n: int, course: Course, seeds: int) -> tuple[str, Array, Array]:
     found: list[list[Array]] = [[], []]
     for seed in range(seeds):
         play = partial(br.run, task=task, privacy=noise, seed=seed)
-        for place, run in enumerate(
-            (
-                play(gossip, graphs, steps=ROUNDS * course.mixing, evaluate_every=course.mixing),
-                play(server, f"star:{n}", steps=2 * ROUNDS, evaluate_every=2),
-            )
-        ):
-            found[place].append(np.array([row["accuracy"] for row in run.metrics.rows[-ROUNDS:]]))
+        mixed = play(gossip, graphs, steps=ROUNDS * course.mixing, evaluate_every=course.mixing)
+        # peers hear of a gradient when the server speaks next: after k of them in step 2 k + 1
+        served = play(server, f"star:{n}", steps=2 * ROUNDS + 1, evaluate_every=1)
+        for place, rows in enumerate((mixed.metrics.rows[-ROUNDS:], served.metrics.rows[2::2])):
+            found[place].append(np.array([row["accuracy"] for row in rows]))
     return data, np.mean(found[0], axis=0), np.mean(found[1], axis=0)
 
 
@@ -137,6 +135,7 @@ def fresh_graphs(quick: bool) -> Finding:
             Check(
                 f"gossip learns like a server: at the end within 3 points ({max(gaps):.3f} at most)",
                 max(gaps) <= 0.03,
+                too_small=quick,
             ),
             Check(
                 f"the printed losses of rounds add up to what is learned (ten rounds, {small} peers)",

@@ -67,6 +67,9 @@ def kept(out: Path, figure: Figure, quick: bool) -> Outcome | None:
         plain = json.loads(file.read_text())
         same = plain["form"] == FORM and plain["quick"] == quick
         same = same and plain["made_by"] == made_by(figure.repeat) and plain["verdict"] != "skipped"
+        same = (
+            same and plain.get("missing", []) == figure.missing()
+        )  # data that came later are used
         if not same:
             return None
         return Outcome(
@@ -98,6 +101,7 @@ def repeat(figure: Figure, out: Path, quick: bool, stamp: Stamp | None = None) -
         "criterion": figure.criterion,
         "theory": list(figure.theory),
         "data": list(figure.data),
+        "missing": figure.missing(),
         "quick": quick,
         "made_by": stamp.made_by,
         "made_at": made_at(stamp),
@@ -107,6 +111,9 @@ def repeat(figure: Figure, out: Path, quick: bool, stamp: Stamp | None = None) -
     begun = time.process_time()
     finding = figure.repeat(quick)
     cpu_s = time.process_time() - begun
+    if not finding.rows:  # all was left out, for want of data
+        words = f"needs one of {', '.join(figure.missing())} in the data folder (BRUIT_DATA)"
+        return _written(figure, folder, {**about, "verdict": "skipped", "cpu_s": 0.0, "why": words})
     _write(folder, figure, finding)
     verdicts = [check.verdict for check in finding.checks]
     verdict = "as the source says"

@@ -212,6 +212,26 @@ def test_data_that_are_not_here_skip_a_figure_or_are_replaced(known, tmp_path):
     assert replaced.plain["instead_of_data"] == "made-up rows"
 
 
+def test_nothing_left_to_compute_is_no_success(known, tmp_path):
+    """Where rows are left out for want of data, and all of them are."""
+    nothing = dataclasses.replace(made().repeat(False), rows=[])
+    one = made(repeat=lambda _: nothing, data=("no_such_set",), instead="left out")
+    (outcome,) = work.work(known(one), tmp_path)
+    assert outcome.verdict == "skipped"
+    assert "needs one of no_such_set" in outcome.plain["why"]
+
+
+def test_data_that_came_later_are_used(known, tmp_path, monkeypatch):
+    """What was made with a stand-in is made again once the data are there."""
+    figures = known(made(data=("some_set",), instead="made-up rows"))
+    assert work.work(figures, tmp_path)[0].plain["instead_of_data"] == "made-up rows"
+    assert work.work(figures, tmp_path)[0].kept
+    (tmp_path / "data" / "some_set").mkdir(parents=True)
+    monkeypatch.setenv("BRUIT_DATA", str(tmp_path / "data"))
+    (later,) = work.work(figures, tmp_path)
+    assert (later.kept, later.plain["instead_of_data"]) == (False, "")
+
+
 def test_without_its_extra_a_figure_is_skipped_and_says_what_to_install(known, tmp_path):
     (outcome,) = work.work(known(made(extra="no_such_library")), tmp_path)
     assert outcome.verdict == "skipped"
