@@ -17,11 +17,11 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from benchmarks.timing import Answer, Goal, main
+from bruit.algorithms.gossip.noise_over_time import noise_kept
 from bruit.arrays import Array
 from bruit.graphs import Graph
 from bruit.graphs.names import fixed_graph
 from bruit.privacy.exact import CorrelatedNoise, correlated_losses, edge_parts
-from bruit.privacy.exact.correlated import tap_matrix
 
 SPACE = (
     "ring:16",
@@ -148,18 +148,16 @@ def searched(place: Graph, gram: Array) -> float:
     return float(views(logs)[0].max() * (plain + np.exp(logs) @ cost) / plain)
 
 
-def mafalda(place: Graph, gram: Array, uses: tuple[bool, bool, bool]) -> float:
+def mafalda(place: Graph, uses: tuple[bool, bool, bool]) -> float:
     """The share of the best `own`, `pair` and single `back`, of which only some are used."""
-    edges = laplacian(place, np.ones(place.edge_count))
+    plain = noise_kept(place, CorrelatedNoise(), DESCENT)
 
     def share(x: Array) -> float:
         own, pair = (float(np.exp(x[k])) if uses[k] else 0.0 for k in (0, 1))
         back = float(1 / (1 + np.exp(-x[2]))) if uses[2] else 0.0
         noise = CorrelatedNoise(own, pair, (1.0, -back), cycle=DESCENT)
-        used = tap_matrix(noise.taps, DESCENT)
-        added = np.kron(used @ used.T, own**2 * np.eye(place.n) + pair**2 * edges)
-        spent = np.trace(gram) + np.sum(gram * added)
-        return float(np.log(worst(place, noise, DESCENT) * spent / np.trace(gram)))
+        spent = noise_kept(place, noise, DESCENT)
+        return float(np.log(worst(place, noise, DESCENT) * spent / plain))
 
     starts = [np.array([own, pair, 1.0]) for own in (0.0, 1.5) for pair in (-1.0, 1.0)]
     return float(np.exp(min(minimize(share, x, method="Nelder-Mead").fun for x in starts)))
@@ -187,12 +185,12 @@ def both(answer: Answer, name: str) -> tuple[float, float]:
     """The rows of one graph; the shares of time alone and of both."""
     place = fixed_graph(name)
     gram = kept(place.weights.toarray(), DESCENT, summed=True)
-    time = mafalda(place, gram, (True, False, True))
-    together = mafalda(place, gram, (True, True, True))
+    time = mafalda(place, (True, False, True))
+    together = mafalda(place, (True, True, True))
     masked = DESCENT * (DESCENT + 1) / 2 / (place.n - 1) / np.trace(gram)
     for what, share in {
         "time": time,
-        "space": mafalda(place, gram, (False, True, False)),
+        "space": mafalda(place, (False, True, False)),
         "time and space": together,
         "free": free(gram)[0],
         "masked sum": masked,

@@ -25,12 +25,14 @@ from bruit.algorithms.algorithm import CAME_LATER, Algorithm
 from bruit.algorithms.door import COARSEST, OnGrid, Turn
 from bruit.algorithms.gossip.canceling import canceling, degrees_of
 from bruit.algorithms.gossip.exchange import check_range
+from bruit.algorithms.gossip.noise_over_time import designed
 from bruit.algorithms.home import Home
 from bruit.algorithms.messages import Edges, Inbox, Message
 from bruit.arrays import Array, Ints
 from bruit.domains import chance, counts, nonnegative, positive
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
+from bruit.graphs import graph as named_graph
 from bruit.privacy.exact import FINENESS, CorrelatedNoise
 from bruit.privacy.theorem import Theorem
 from bruit.privacy.theorems.correlated import PublishedMessages
@@ -64,6 +66,24 @@ class Mafalda(Algorithm[State]):
         nonnegative(self, "own", "pair")
         counts(self, "cycle")
         chance(self, "back")
+
+    @classmethod
+    def designed(
+        cls, graph: Graph | GraphSequence | str, rounds: int, cycle: int = 1, parts: int = 4
+    ) -> "Mafalda":
+        """With the `own` and as many parts `back` that leave least noise in the models of this graph
+        after so many rounds, at the same loss, as far as a search finds. It reads no data
+        (gossip:COR-2).
+
+        >>> found = Mafalda.designed("ring:6", rounds=24, cycle=4, parts=2)
+        >>> found.own > 2, found.cycle, len(found.back)
+        (True, 4, 2)
+        """
+        place = named_graph(graph)
+        if not isinstance(place, Graph):
+            raise ConfigError(f"noise is designed for one graph, and {place.name} changes")
+        found = designed(place, rounds, cycle, parts)
+        return cls(own=found.own, back=found.back, cycle=cycle)
 
     @property
     def taps(self) -> tuple[float, ...]:

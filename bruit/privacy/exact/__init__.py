@@ -11,6 +11,7 @@ from bruit.privacy.exact.correlated import (
     CorrelatedNoise,
     correlated_losses,
     edge_parts,
+    tap_matrix,
 )
 from bruit.privacy.exact.drift import lengths
 from bruit.privacy.exact.echelon import Echelon, krylov_echelon
@@ -94,6 +95,7 @@ __all__ = [
     "sequence_loss",
     "sequence_rows",
     "stacked_loss",
+    "tap_matrix",
     "unequal_joint",
     "unequal_loss",
     "unequal_rows_loss",
