@@ -34,6 +34,7 @@ CONNECTING = 15.0  # seconds until a relay has answered
 SILENT = 60.0  # seconds without a sign of life after which the line for calls is laid again
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts
 LOOK = 1.0  # seconds between two looks for new keys that a relay has not heard of
+AGAIN = 60.0  # seconds after which it is told all of them again: another may stand in its place
 AT_ONCE = 16  # calls that are being taken; the relay has to wait with more
 HELD = 2**16  # bytes that wait in one direction
 Guest = Callable[[], asyncio.Protocol]
@@ -162,15 +163,20 @@ class Ways:
             self._begin(self._tell(relay, self.told[address]))
 
     async def _tell(self, relay: RelayEntry, told: set[str]) -> None:
-        """A relay hears of every new certificate this peer knows of, once; and again if it cannot
-        be reached."""
+        """A relay hears of every new certificate this peer knows of, at once and from time to time:
+        one that is started anew without its folder would let their owners in no more."""
+        loop, said = asyncio.get_running_loop(), set[str]()
+        began = loop.time()
         while True:
+            if loop.time() - began > AGAIN:
+                said, began = set(), loop.time()
             try:
-                for one in [one for one in self.members.known() if one.new not in told]:
-                    said = one.text().encode()
-                    ask = Ask("succeed", str(len(said)))
-                    ends = await ask_relay(self.folder, relay, ask, said)
+                for one in [one for one in self.members.known() if one.new not in said]:
+                    text = one.text().encode()
+                    ask = Ask("succeed", str(len(text)))
+                    ends = await ask_relay(self.folder, relay, ask, text)
                     ends[1].close()
+                    said.add(one.new)
                     told.add(one.new)
             except RelayUnreachable as error:
                 words = "a new key was not told to the relay: %s"

@@ -6,16 +6,19 @@ import os
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
 from bruit.errors import ConfigError, RemoteProtocolError
+from bruit.peers.relay import way
 from bruit.peers.relay.people import People
+from bruit.peers.relay.way import Ways
 from bruit.peers.site.rotating import finish, rotate
 from bruit.peers.site.running import run_together, status, write_report
 from bruit.peers.site.signed_report import check
 from bruit.peers.site.site import participant, read_site
-from bruit.peers.wire.address_book import merge, public_entry
+from bruit.peers.wire.address_book import AddressBook, merge, public_entry
 from bruit.peers.wire.identity import STAMPS, Identity
 from bruit.peers.wire.members import FOLDER, MOST, Members
 from bruit.peers.wire.seals import BookSeals
@@ -135,6 +138,37 @@ def test_a_relay_that_cannot_write_takes_a_new_key_all_the_same_and_says_so(tmp_
     assert people.learn(data(GOOD))
     assert people.of(NEXT.fingerprint()) == PEOPLE[0].fingerprint()
     assert "the new key of a member is forgotten when this relay ends" in caplog.text
+
+
+def test_a_relay_that_is_started_anew_without_its_folder_hears_of_new_keys_again(
+    tmp_path, monkeypatch
+):
+    """Each member told it once in its life: who had a new key was never let in again."""
+    sites, _ = relayed_network(tmp_path, [0, 1, 2])
+    members = Members(AddressBook.read(sites[1].parent / "book.toml"))
+    before = Identity.load(sites[0].parent)
+    members.learn(data(Succession.of(before, Identity.create(before.name), SOON)))
+    told = []
+
+    async def ask(folder, relay, ask, more=b""):
+        told.append(more)
+        return None, SimpleNamespace(close=lambda: None)
+
+    async def tell():
+        ways = Ways(folder=sites[1].parent, members=members, me=1)
+        await ways.open([])
+        await asyncio.sleep(0.1)
+        await ways.close()
+        assert [len(one) for one in ways.told.values()] == [1]
+
+    monkeypatch.setattr(way, "ask_relay", ask)
+    monkeypatch.setattr(way, "LOOK", 0.001)
+    asyncio.run(tell())
+    assert len(told) == 1
+    monkeypatch.setattr(way, "AGAIN", 0.01)
+    asyncio.run(tell())
+    assert len(told) > 2
+    assert len(set(told)) == 1
 
 
 def test_stamps_and_seals_of_before_are_read_after():
