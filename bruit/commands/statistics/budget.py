@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,7 +193,7 @@ class WhatWasPaid:
         if found["limit"] is not None:
             yield (
                 f"  limit epsilon = {found['limit']['epsilon']:g} at delta = {found['limit']['delta']:g};"
-                f" a question of epsilon {found['room']:.6g} at delta = 0 is sure to fit"
+                f" {_fits(found['room'])}"
             )
         for rows, epsilon in found.get("epsilon_of_person", {}).items():
             yield (
@@ -234,3 +235,11 @@ def _words(one: Charged) -> str:
         f"  {one.when}  {price.about}: epsilon {price.epsilon:.6g}, delta {price.delta:g}{state},"
         f" {level_words(*price.unit)}, against {price.against}"
     )
+
+
+def _fits(room: float) -> str:
+    """What may still be asked: rounded down, so that it fits as it is printed."""
+    if not room:
+        return "it is reached, and any further question may be refused"
+    most = float(Context(prec=6, rounding=ROUND_FLOOR).create_decimal(room))
+    return f"a question of epsilon {most:.6g} at delta = 0 is sure to fit"

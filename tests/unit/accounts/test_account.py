@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -395,3 +396,20 @@ def test_a_register_of_many_accounts_costs_no_more_to_write(
     (kept / "a0.json").chmod(0o644)
     here.remember(register.Registered("a1", tmp_path / "1", head), None)
     assert {stat.S_IMODE(one.stat().st_mode) for one in (kept, kept / "a0.json")} == {0o700, 0o600}
+
+
+@pytest.mark.parametrize("paid", [1.9834837, 0.1234567, 2.9999999, 2 / 3, 3.0, float("inf")])
+def test_what_is_told_to_fit_fits_as_it_is_told(table: Path, paid: float) -> None:
+    """Rounded to six digits it could be a little more than there was; and "epsilon 0 is sure to fit"
+    was said where nothing is."""
+    account = beside(table)
+    account.charge(asked(paid))
+    account.set_limit(ROW, Budget(3.0, 1e-6))
+    said = CliRunner().invoke(app, ["budget", str(table), "--quiet"]).output
+    told = re.search(r"a question of epsilon (\S+) at delta = 0 is sure to fit", said)
+    if paid >= 3.0:
+        assert told is None
+        assert "it is reached" in said
+    else:
+        assert told is not None
+        account.charge(asked(float(told[1])))
