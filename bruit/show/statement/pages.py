@@ -79,6 +79,7 @@ def dpia_page(facts: PaperFacts, residual: Residual, rows: tuple[int, ...]) -> s
     persons = "\n".join(
         f"| {count} | {facts.of_person(count):.6g} |" for count in dict.fromkeys((1, *rows))
     )
+    others = "see the address book" if facts.peers is None else facts.peers - 1
     unit = "all records of a peer are counted already" if facts.level == "user" else "group privacy"
     return f"""# {_title(facts)}: annex to a data protection impact assessment
 
@@ -92,7 +93,7 @@ def dpia_page(facts: PaperFacts, residual: Residual, rows: tuple[int, ...]) -> s
 
 ## Recipients
 
-The other peers ({facts.peers or "see the address book"}), and whoever is given the result. The epsilon \
+The other peers ({others}), and whoever is given the result. The epsilon \
 holds against {facts.against}.
 
 ## Retention

@@ -118,7 +118,7 @@ def registry_entry(facts: PaperFacts, given: dict[str, str], notes: str) -> dict
             "data_product_type": "Machine learning model" if model else "Summary statistics",
             "data_product_region": given.get("region") or OPEN,
             "description": f"{word}{facts.task} learned by {facts.peers or 'several'} peers with"
-            f" {facts.algorithm}, without a server that sees data",
+            f" {facts.algorithm}; records stay with the peers",
             "publication_date": facts.date,
         },
         "dp_variant": {
@@ -155,8 +155,8 @@ def _practice(facts: PaperFacts, given: dict[str, str], notes: str) -> dict[str,
     return {
         "deployment_model": {
             "model_name": "Federated",
-            "model_name_details": "decentralized: every peer adds noise before it sends; there is no"
-            " server",
+            "model_name_details": "decentralized: records stay with the peers, who make the noise as"
+            " `mechanisms` says; nobody else holds data",
             "actors": f"the peers, and whoever is given the result; the epsilon is against"
             f" {facts.against}",
             "release_type": "One release",

@@ -77,6 +77,8 @@ def test_the_command_writes_three_pages_that_are_no_simulation(site: Path, tmp_p
         text = (tmp_path / name).read_text()
         assert "simulation" not in text.lower()
         assert paper_facts(site).ledger in text or name.startswith("nist")
+    assert "The other peers (2), and" in text  # of three: it said 3
+    assert "server" not in (tmp_path / "registry.yaml").read_text()  # some algorithms have one
     assert (
         "| algorithm and its correctness | checked | the report is signed by peer-0"
         in (tmp_path / "nist-sp-800-226.md").read_text()
