@@ -2,6 +2,7 @@
 
     reserved = the releases planned, each at what it costs          settled = the releases that were made
 
+One that stopped before it released anything is settled at nothing, and reserves again when it goes on.
 A release that the reservation does not cover is charged before it is committed, so whatever left is in
 the account at any moment; a run that was killed stays charged in full. One that goes on from its journal
 is not charged again. One that begins anew, with a new journal, draws new noise: that is another charge,
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from bruit.accounts.account import Account
-from bruit.accounts.prices import Price, kind_of
+from bruit.accounts.prices import Charged, Price, kind_of
 from bruit.errors import BrokenStateError
 from bruit.how_many import how_many
 from bruit.privacy.events import (
@@ -95,18 +96,20 @@ class Reservation:
                 f" {how_many(paid, 'release')} until its end, and the journal holds {released}. What"
                 " it released again would be new noise that nobody pays for; put back the newest"
             )
-        if known is None:
+        if known is None or _at_nothing(known):
             balance.check(self.price, self.account.limit, self.account.path)
 
     def begin(self) -> None:
-        """Charge it, unless this very run is charged already."""
+        """Charge it, unless this very run is charged already; settled at nothing it is not."""
         balance = self.account.balance()
         known = balance.known(self.price.key)
-        if known is not None:
+        if known is not None and not _at_nothing(known):
             log.info("this run is charged already: it goes on from its journal")
             self.price = known.price
             return
-        before = [one for one in balance.charged if self.run in one.price.about]
+        before = [
+            one for one in balance.charged if self.run in one.price.about and not _at_nothing(one)
+        ]
         if before:
             log.warning(
                 "the run %s was begun before with another journal, and paid epsilon %.4g then; it"
@@ -152,8 +155,15 @@ class Reservation:
             (event.promised(), count) for event, count in counts if not isinstance(event, Mask)
         )
         known = self.account.balance().known(self.price.key)
+        if known is None and not made:
+            return  # it was refused, or stopped, before it reserved anything
         if known is None or not known.settled or known.price.events != made:
             self.account.settle(priced(self.price, made))
+
+
+def _at_nothing(known: Charged) -> bool:
+    """Whether it was settled before it had released anything."""
+    return known.settled and not known.price.events
 
 
 def priced(price: Price, events: Counts) -> Price:

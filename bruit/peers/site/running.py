@@ -405,10 +405,13 @@ def run_participants(
 
 
 def _settled(of: Participant) -> dict[str, Any]:
-    """What the account of the records says of this run; settled when it has ended."""
+    """What the account of the records says of this run; settled when it has ended, and at nothing
+    where it stopped, or gave up, before anything was released."""
     if of.paying is None:
         return {}
-    if of.host.ended and not of.host.broken:
+    if not of.host.broken and not of.host.journal.lines:
+        of.paying.settle(())
+    elif of.host.ended and not of.host.broken:
         of.paying.settle(of.host.ledger.counts_of(of.host.me))
     account = of.paying.account
     return {"account": {"id": account.id(), "head": account.head().describe()}}

@@ -10,7 +10,7 @@ from bruit.accounts.account import beside
 from bruit.accounts.prices import Price, Unit
 from bruit.errors import BrokenStateError, PrivacyError
 from bruit.peers.founding.founding import plan_network, settle
-from bruit.peers.site.running import run_participants
+from bruit.peers.site.running import run_participants, write_report
 from bruit.peers.site.site import Participant, participant, read_site
 from bruit.privacy.events import BoundedEvent, GaussianEvent, Mask
 from bruit.privacy.ledger import Budget
@@ -189,3 +189,40 @@ def test_records_prepared_from_a_table_pay_from_its_account(tmp_path: Path) -> N
     other.write_text("x\n2\n")
     with pytest.raises(PrivacyError, match="pay from another account"):
         beside(other).share_with(out)
+
+
+def test_who_gives_up_before_it_releases_anything_has_paid_nothing(
+    sites: list[Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last line said that nothing was spent, and the account kept all that had been reserved, for
+    good if the run never came about. When it does, it is reserved again, under the limit of then."""
+    text = sites[0].read_text()
+    sites[0].write_text(text + "start_timeout = 0.3\n")
+    account = beside(records(sites[0]))
+    assert run_participants([participant(read_site(sites[0]))]) == 1
+    assert "nothing was spent" in caplog.text
+    (charged,) = account.balance().charged
+    assert (charged.settled, charged.price.events, charged.price.epsilon) == (True, (), 0.0)
+    account.set_limit(USER, Budget(1.9, 1e-6))
+    with pytest.raises(PrivacyError, match=r"above the limit 1\.9"):
+        participant(read_site(sites[0]))
+    account.set_limit(USER, None)
+    sites[0].write_text(text)
+    caplog.clear()
+    assert run_participants(built(sites)) == 0
+    assert "begun before" not in caplog.text
+    (charged,) = account.balance().charged
+    assert charged.settled
+    assert account.balance().epsilon(USER, 1e-6) == pytest.approx(2.0, abs=1e-4)
+
+
+def test_who_stops_after_a_release_keeps_what_is_reserved(sites: list[Path]) -> None:
+    (one,) = built(sites[:1])
+    price = one.paying.price  # type: ignore[union-attr]
+    one.paying.begin()  # type: ignore[union-attr]
+    one.host.journal.close()
+    one.host.journal._lines = 1
+    one.host.gave_up = "gave up, for a test"
+    write_report(one)
+    (charged,) = beside(records(sites[0])).balance().charged
+    assert (charged.settled, charged.price.events) == (False, price.events)
