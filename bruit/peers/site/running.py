@@ -463,6 +463,7 @@ def write_report(of: Participant) -> dict[str, Any]:
         **_settled(of),
         "assumed": [] if of.privacy is None else list(of.privacy.assumed(of.task)),
         "audit": _audited(of),
+        "old_copy": host.broken,
         "complete": complete(host),
         "missed_elsewhere": missed_elsewhere(host),
         "calls_left": host.machine.calls_left,

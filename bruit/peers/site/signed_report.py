@@ -139,6 +139,12 @@ class CheckedReport:
         return self.content.get("complete") is True and not self.elsewhere
 
     @property
+    def old_copy(self) -> bool:
+        """Whether its journal was found to be an old copy, or damaged: more was released than it
+        knows. An infinite epsilon alone may be that of little noise."""
+        return self.content.get("old_copy") is not False
+
+    @property
     def elsewhere(self) -> bool:
         """Whether it has heard that others went on without somebody."""
         return self.content.get("missed_elsewhere") is True

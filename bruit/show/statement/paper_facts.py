@@ -154,8 +154,9 @@ def _of_peer(state: Path, experiment: Path, delta: float | None) -> PaperFacts:
     profile, rehearsal = EventsProfile(events), bool(report["rehearsal"])
     epsilon = profile.epsilon(told) if events else 0.0
     noiseless = any(isinstance(event, Exact) for event, _ in events)
-    broken = float(report["epsilon"]) == math.inf and not noiseless
-    epsilon = math.inf if broken else epsilon
+    unbounded = float(report["epsilon"]) == math.inf
+    broken = unbounded and report["old_copy"] and not noiseless
+    epsilon = math.inf if unbounded else epsilon
     return PaperFacts(
         simulated=rehearsal,
         protected=not rehearsal and epsilon < math.inf,
@@ -252,7 +253,12 @@ def _signed_report(path: Path) -> dict[str, Any]:
             f"{path} is not what the peer signed ({found.wrong}); a statement needs it as it was"
         )
     signer = f"{found.signer} ({short_form(found.fingerprint)})"
-    return {**found.content, "signer": signer, "as_agreed": found.as_agreed}
+    return {
+        **found.content,
+        "signer": signer,
+        "as_agreed": found.as_agreed,
+        "old_copy": found.old_copy,
+    }
 
 
 def _model(state: Path, run: str) -> dict[str, Any]:

@@ -78,6 +78,21 @@ def test_a_folder_alone_says_local_dp_and_why(whole):
     assert answer(whole[0], "--seen-by", 2)["epsilon"] == pytest.approx(spent)
 
 
+@pytest.mark.parametrize("old", [True, False])
+def test_an_infinite_epsilon_is_that_of_an_old_copy_or_of_little_noise(lonely, old):
+    """Of little noise it was said, too, that the journal is an old copy, with exit code 3."""
+    path = report_of(lonely[0])
+    before = path.read_bytes()
+    report = {**json.loads(before), "epsilon": math.inf, "old_copy": old}
+    path.write_text(json.dumps(signed(report, Identity.load(lonely[0].parent))))
+    try:
+        code, text = ask(lonely[0], "--seen-by", 1)
+    finally:
+        path.write_bytes(before)
+    assert code == (3 if old else 0)
+    assert ("its journal is an old copy" in text) is old
+
+
 def test_one_absent_report_is_one_too_few(whole, everybody):
     code, text = ask(whole[0], "--seen-by", 2, *everybody[:-2])
     assert code == 0

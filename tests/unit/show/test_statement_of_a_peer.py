@@ -207,12 +207,26 @@ def test_an_epsilon_of_records_says_of_which_and_what_it_rests_on(tmp_path: Path
 def test_what_nobody_knows_is_infinite_for_one_record_and_for_many(changed: Path) -> None:
     """An old copy of a journal says less than was released, of persons with many records too."""
     path = changed.parent / "state" / "report.json"
-    report = {**json.loads(path.read_text()), "epsilon": math.inf}
+    report = {**json.loads(path.read_text()), "epsilon": math.inf, "old_copy": True}
     path.write_text(json.dumps(signed(report, Identity.load(changed.parent))))
     facts = replace(paper_facts(changed), level="record")
     assert facts.status == "unknown: the journal is an old copy"
     assert [facts.of_person(k) for k in (1, 2)] == [math.inf, math.inf]
     assert "| 1 | inf |" in dpia_page(facts, Residual(), (2,))
+
+
+def test_little_noise_is_no_old_copy(changed: Path) -> None:
+    """Where noise is so little that no float holds its epsilon, the paper said of a sound journal that
+    it was an old copy."""
+    path = changed.parent / "state" / "report.json"
+    report = json.loads(path.read_text())
+    assert report["old_copy"] is False
+    path.write_text(
+        json.dumps(signed({**report, "epsilon": math.inf}, Identity.load(changed.parent)))
+    )
+    facts = paper_facts(changed)
+    assert (facts.status, facts.epsilon, facts.protected) == ("proven", math.inf, False)
+    assert facts.lines[0][0]
 
 
 def test_without_its_model_nobody_knows_what_a_peer_protects(changed: Path) -> None:
