@@ -31,6 +31,7 @@ from bruit.privacy.theorems.consensus import is_uniform
 
 EXACT_PEERS = 300
 """Up to here all pairs are computed; beyond, the proven bound on the mean is used."""
+MOST_MIXING_PEERS = 100
 TRAITS = Traits(
     also=("averaging", "chebyshev", "muffliato", "gossip-sgd"), learning=("gossip-sgd",)
 )
@@ -127,6 +128,32 @@ def fixed_graph(question: Question) -> Graph:
         )
         raise PrivacyError(f"gossip needs one fixed graph; {found}")
     return question.graph
+
+
+def graph_to_mix(question: Question, title: str) -> Graph:
+    """The graph of a question about learning whose exchanges are chosen here."""
+    graph = fixed_graph(question)
+    if question.job != "learning":
+        raise PrivacyError(f"{title} learns a model; for a mean see renoised")
+    if question.colluders > 1:
+        raise PrivacyError(
+            "colluders are planned for other protocols; ask `bruit epsilon` for their loss here"
+        )
+    if graph.n > MOST_MIXING_PEERS:
+        raise PrivacyError(
+            f"its exchanges are chosen by computing all pairs, for up to {MOST_MIXING_PEERS} peers, found"
+            f" {graph.n}; ask `bruit epsilon` about {graph.name}"
+        )
+    return graph
+
+
+def mixings(graph: Graph) -> list[int]:
+    """Few exchanges, and as many as mix to 1/e and to 1/n."""
+    gap = min(spectral_gap(graph), 0.999)
+    if gap <= 1e-12:
+        raise PrivacyError(f"the spectral gap of {graph.name} is 0: peers never agree; connect it")
+    once = math.ceil(-1 / math.log1p(-gap))
+    return sorted({1, once, math.ceil(once * math.log(graph.n))})
 
 
 def _trust(question: Question) -> str:

@@ -8,7 +8,6 @@ neighbors. Exchanges, message noise tau and mask omega are the best of a few.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -19,16 +18,15 @@ from bruit.algorithms.gossip.exchange import message_form
 from bruit.algorithms.gossip.masked_consensus import MaskedConsensus
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
-from bruit.graphs import Graph, spectral_gap
-from bruit.planning.gossip import fixed_graph
+from bruit.graphs import Graph
+from bruit.planning.gossip import graph_to_mix, mixings
 from bruit.planning.noise import Planned, least_multiplier, least_noise
-from bruit.planning.option import Option, Traits, refuse_idle
+from bruit.planning.option import Option, ToldError, Traits, refuse_idle, told_error
 from bruit.planning.question import Question
 from bruit.planning.utility import masked_extra_variance, masked_spread
 from bruit.privacy.theorems.consensus import is_uniform
 
-SMOOTH = 0.25  # beta of logistic losses of rows of length 1
-PROTOCOL, MOST_PEERS, TAUS, MASKS = "masked-consensus", 100, (0.2, 0.5, 2.0), (0.3, 1.0)
+PROTOCOL, TAUS, MASKS = "masked-consensus", (0.2, 0.5, 2.0), (0.3, 1.0)
 TRAITS = Traits(learning=(PROTOCOL,))
 
 
@@ -76,24 +74,8 @@ class _RoundChoice(NamedTuple):
     losses: Array  # (n, n), of all rounds
 
 
-class _ToldError(NamedTuple):
-    rate: float
-    error: float
-
-
 def _graph(question: Question) -> Graph:
-    graph = fixed_graph(question)
-    if question.job != "learning":
-        raise PrivacyError("masked consensus learns a model; for a mean see renoised")
-    if question.colluders > 1:
-        raise PrivacyError(
-            "colluders are planned for other protocols; ask `bruit epsilon` for their loss here"
-        )
-    if graph.n > MOST_PEERS:
-        raise PrivacyError(
-            f"its exchanges are chosen by computing all pairs, for up to {MOST_PEERS} peers, found"
-            f" {graph.n}; ask `bruit epsilon` about {graph.name}"
-        )
+    graph = graph_to_mix(question, "masked consensus")
     if is_uniform(graph):
         raise PrivacyError(
             "on the complete graph everybody hears every noisy gradient at once: this is local DP"
@@ -102,13 +84,7 @@ def _graph(question: Question) -> Graph:
 
 
 def _ways(graph: Graph) -> list[tuple[int, float, float]]:
-    """Few exchanges, and as many as mix to 1/e and to 1/n."""
-    gap = min(spectral_gap(graph), 0.999)
-    if gap <= 1e-12:
-        raise PrivacyError(f"the spectral gap of {graph.name} is 0: peers never agree; connect it")
-    once = math.ceil(-1 / math.log1p(-gap))
-    mixings = {1, once, math.ceil(once * math.log(graph.n))}
-    return [(mixing, tau, omega) for mixing in sorted(mixings) for tau in TAUS for omega in MASKS]
+    return [(mixing, tau, omega) for mixing in mixings(graph) for tau in TAUS for omega in MASKS]
 
 
 def _way(question: Question, graph: Graph, mixing: int, tau: float, omega: float) -> _RoundChoice:
@@ -130,23 +106,10 @@ def _noise(question: Question, way: _RoundChoice) -> float:
     return least_multiplier(question, way.losses)[0]
 
 
-def _bound(question: Question, graph: Graph, way: _RoundChoice, z: float) -> _ToldError:
-    """D^2 / (2 rate T) + rate G^2 / 2 + beta rate^2 apart^2 / 2 at the best rate (gossip:MUF-X3), times
-    2 (2 + log T): of a mean of models that is not the sharpest word, but the one that other protocols
-    have for the last model (walk:RW-3), so that they compare."""
-    learner, rounds, size = way.learner, question.contributions, question.sensitivity
-    each = (learner.mixing, learner.tau, learner.omega)
-    spread = masked_spread(graph, *each)
-    variance = z**2 * (1 + masked_extra_variance(graph, *each)) / graph.n
-    squares = size**2 * (0.25 + question.dim * variance)
-    apart = size * (spread.drift / 2 + z * math.sqrt(question.dim * spread.noise))
-    best = question.diameter / math.sqrt(squares * rounds)
-    steps = np.minimum(np.geomspace(best / 1000, best, 200), 2 / SMOOTH)
-    rates = np.array([float(f"{rate:.2g}") for rate in steps])
-    far = question.diameter**2 / (2 * rates * rounds)
-    bounds = far + rates * squares / 2 + SMOOTH * (rates * apart) ** 2 / 2
-    place = int(np.argmin(bounds))
-    return _ToldError(float(rates[place]), 2 * (2 + math.log(rounds)) * float(bounds[place]))
+def _bound(question: Question, graph: Graph, way: _RoundChoice, z: float) -> ToldError:
+    each = (way.learner.mixing, way.learner.tau, way.learner.omega)
+    extra = masked_extra_variance(graph, *each)
+    return told_error(question, graph.n, masked_spread(graph, *each), extra, z)
 
 
 def _rounding(learner: MaskedConsensus, graph: Graph, rounds: int, home: Planned) -> float:

@@ -8,12 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bruit.errors import PrivacyError
 from bruit.planning.question import Question
+from bruit.planning.utility import Spread
 from bruit.privacy.guarantee import Status
 from bruit.privacy.toolbox.rounding import USUAL, allowance
 
 FLOAT_BYTES, HEADER_BYTES = 8, 100
+SMOOTH = 0.25  # beta of logistic losses of rows of length 1
 
 
 class Traits(NamedTuple):
@@ -24,6 +28,7 @@ class Traits(NamedTuple):
     learning: tuple[str, ...] = ()  # names of it that stand for learning a model, not for a mean
     own_graph: bool = False  # whether it brings its own graph, so that no other one is tried
     middleman: bool = False  # whether it needs somebody in the middle: compared with, never chosen
+    simulated: bool = False  # whether no real peers run it: chosen only if it is asked for by name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,3 +157,35 @@ def descent_error(question: Question, steps: int, noise_variance: float) -> floa
     """
     bound = _gradient(question, noise_variance)
     return 2 * question.diameter * bound * (2 + math.log(steps)) / math.sqrt(steps)
+
+
+class ToldError(NamedTuple):
+    """A rate, and what is proven at it."""
+
+    rate: float
+    error: float
+
+
+def told_error(
+    question: Question, peers: int, spread: Spread, extra: float, multiplier: float
+) -> ToldError:
+    """Excess loss of descent that mixes after every gradient, at its best rate (gossip:MUF-X3).
+
+    D^2 / (2 rate T) + rate (G^2 + d z^2 (1 + extra) / n) / 2 + beta rate^2 apart^2 / 2,   G = 1/2, beta = 1/4
+
+    in units of the sensitivity, and times 2 (2 + log T): of a mean of models that is not the sharpest
+    word, but the one that other protocols have for the last model (walk:RW-3), so that they compare.
+    `extra` is the variance that noise beside the releases leaves in the mean model a round, relative to
+    theirs.
+    """
+    rounds, size = question.contributions, question.sensitivity
+    variance = multiplier**2 * (1 + extra) / peers
+    squares = size**2 * (0.25 + question.dim * variance)
+    apart = size * (spread.drift / 2 + multiplier * math.sqrt(question.dim * spread.noise))
+    best = question.diameter / math.sqrt(squares * rounds)
+    steps = np.minimum(np.geomspace(best / 1000, best, 200), 2 / SMOOTH)
+    rates = np.array([float(f"{rate:.2g}") for rate in steps])
+    far = question.diameter**2 / (2 * rates * rounds)
+    bounds = far + rates * squares / 2 + SMOOTH * (rates * apart) ** 2 / 2
+    place = int(np.argmin(bounds))
+    return ToldError(float(rates[place]), 2 * (2 + math.log(rounds)) * float(bounds[place]))

@@ -122,9 +122,9 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
     """Least noise, predicted error and cost of the asked algorithm, or of the best one; and of all
     others.
 
-    Without a graph, gossip is tried on the families below. A trusted curator or aggregator is never
-    chosen, only shown, and neither is a heuristic, whose noise may be too little; who asks for one
-    by name is told that it is one.
+    Without a graph, gossip is tried on the families below. Only shown, and chosen by name alone, are
+    a trusted curator or aggregator, what no real peers run, and a heuristic, whose noise may be too
+    little.
     """
     known, about = protocols(), traits()
     aliases = {also: name for name, known_of in about.items() for also in known_of.also}
@@ -142,12 +142,10 @@ def plan(question: Question, algorithm: str | None = None) -> Plan:
         raise PrivacyError(f"{wanted} does not do this: {refused[wanted]}")
     found = [_on_its_own_graph(option, question) for option in found]
     ranked = sorted(found, key=lambda option: (option.error, option.messages))
-    able = [
-        one
-        for one in ranked
-        if one.protocol == wanted
-        or (wanted is None and not about[one.protocol].middleman and one.status != "heuristic")
-    ]
+    able = [one for one in ranked if one.protocol == wanted]
+    if wanted is None:
+        apart = {name for name, known in about.items() if known.middleman or known.simulated}
+        able = [one for one in ranked if one.protocol not in apart and one.status != "heuristic"]
     if not able:
         raise PrivacyError("; ".join(f"{name}: {why}" for name, why in refused.items()))
     chosen = min(

@@ -235,7 +235,7 @@ def masked_extra_variance(graph: Graph, mixing: int, tau: float, omega: float) -
     return omega**2 + renoised_extra_variance(graph, [tau] * mixing)
 
 
-class MaskedSpread(NamedTuple):
+class Spread(NamedTuple):
     """How far peers are from their mean after a round, in steps of `rate`: `drift` times the longest
     gradient, and noise of variance `noise` a peer and coordinate, in units of a release's."""
 
@@ -243,25 +243,45 @@ class MaskedSpread(NamedTuple):
     noise: float
 
 
-def masked_spread(graph: Graph, mixing: int, tau: float, omega: float) -> MaskedSpread:
+def masked_spread(graph: Graph, mixing: int, tau: float, omega: float) -> Spread:
     """The distances of masked models from their mean, however many rounds there were (gossip:MUF-X3).
 
     With a the largest |eigenvalue|^K but that of the mean, drift = a / (1 - a), and noise = (1/n) tr
     sum_t W^(Kt) S W^(Kt) off the mean, S = W^(2K) + tau^2 sum_(k<K) W^k diag(s) W^k + omega^2 I.
     """
+    squares, modes = _modes(graph, mixing)
+    powers = (squares[:, None] ** np.arange(mixing)).sum(axis=1)
+    shares = _neighbor_squares(graph) @ modes**2
+    return _spread(squares**mixing, squares**mixing + tau**2 * powers * shares + omega**2)
+
+
+def correlated_spread(graph: Graph, mixing: int, ratio: float) -> Spread:
+    """The same for noise that cancels between neighbors, of `ratio` times the noise of a release
+    (gossip:COR-1): noise = (1/n) tr sum_(t>=1) W^(Kt) (I + ratio^2 L) W^(Kt) off the mean."""
+    squares, modes = _modes(graph, mixing)
+    links = modes[graph.edges()]  # (edges, 2, modes)
+    energy = ((links[:, 0] - links[:, 1]) ** 2).sum(axis=0)  # u' L u
+    return _spread(squares**mixing, squares**mixing * (1 + ratio**2 * energy))
+
+
+def _modes(graph: Graph, mixing: int) -> tuple[Array, Array]:
+    """Squares of the eigenvalues of symmetric weights, but that of the mean, and their vectors
+    # (n - 1,), (n, n - 1)."""
     weights = graph.weights.toarray()
     if not np.allclose(weights, weights.T, atol=1e-12):
         raise ConfigError(f"{graph.name} has weights that are not symmetric")
     values, vectors = np.linalg.eigh(weights)
-    squares, shares = values[:-1] ** 2, _neighbor_squares(graph) @ vectors[:, :-1] ** 2
-    contraction = squares**mixing
-    if contraction.max(initial=0.0) >= 1 - 1e-12:
+    squares = values[:-1] ** 2
+    if (squares**mixing).max(initial=0.0) >= 1 - 1e-12:
         raise ConfigError(f"peers of {graph.name} never agree; connect it")
-    powers = (squares[:, None] ** np.arange(mixing)).sum(axis=1)
-    each = contraction + tau**2 * powers * shares + omega**2
+    return squares, vectors[:, :-1]
+
+
+def _spread(contraction: Array, each: Array) -> Spread:
+    """What a round adds to every mode, shortened in every later one."""
     slowest = math.sqrt(float(contraction.max(initial=0.0)))
-    noise = float((each / (1 - contraction)).sum()) / graph.n
-    return MaskedSpread(slowest / (1 - slowest), noise)
+    noise = float((each / (1 - contraction)).sum()) / (len(contraction) + 1)
+    return Spread(slowest / (1 - slowest), noise)
 
 
 def descent_mixing(gap: float, n: int, heterogeneity: float = 0.0) -> int:

@@ -53,6 +53,7 @@ RUN = {
         algorithm_from(option.algorithm or {}),
         TORUS,
     ),
+    ("decor", "learning"): lambda option: (algorithm_from(option.algorithm or {}), TORUS),
     ("fed-avg", "learning"): lambda option: (br.FedAvg(rate=0.3), star(9)),
 }
 ELSEWHERE = {
