@@ -96,7 +96,9 @@ def test_many_things(cluster, tmp_path, monkeypatch):
             in_order(secret, [1])
         answers = dict(each(EndsOnce(tmp_path / "ended"), range(4)))
         assert answers == {0: 0, 1: 1, 2: 4, 3: 9}
-        with pytest.raises(br.ConfigError, match="a worker was lost: .* it crashed, or was killed"):
+        with pytest.raises(
+            br.ConfigError, match=r"a worker was lost: .* it crashed, or was killed"
+        ):
             in_order(os._exit, [1])  # always
         with pytest.raises(br.ConfigError, match="connected to Ray already"):
             place(cluster).open()
