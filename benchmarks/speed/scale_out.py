@@ -171,6 +171,8 @@ def costs(answer: Answer, found: tuple[Played, Played], peers: int) -> Costs:
     (torus_there, torus_here), work = found, peers * (DEGREE + 1) * D
     least = played(torus(4, 4, 4), br.Blocks(br.on.Processes(BLOCKS, checkpoint=0)))
     there, here = compared(answer, regular(peers, DEGREE, seed=1))
+    what = f"{peers:.3g} peers at random in {BLOCKS} blocks: CPU of a round by that of one process"
+    answer.goals.append(Goal(what, there.cpu / here.cpu, 1.5))
     more = there.cpu - here.cpu - (torus_there.cpu - torus_here.cpu)
     load, today = os.getloadavg()[1], datetime.now(UTC)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, load {load:.0f}, {today:%Y-%m-%d}"
