@@ -252,12 +252,8 @@ class Session:
                 f"the actors did not begin within {patience:g} s; is the cluster busy with other"
                 " jobs? Ask for fewer actors, or wait"
             ) from None
-        except self.losses as error:
-            raise ConfigError(f"the actors did not begin: {lost_because(error)}") from error
         except (self.ray.exceptions.RayError, ImportError) as error:
-            raise ConfigError(
-                f"the workers of the cluster could not load bruit: {' '.join(str(error).split())}"
-            ) from error
+            raise ConfigError(_unbegun(error)) from error
         here = versions()
         for there in found:
             differ = [f"{name} {here[name]} here, {there[name]} there" for name in here]
@@ -274,6 +270,17 @@ class Session:
         """The actors are gone with the connection."""
         if self.ray.is_initialized():
             self.ray.shutdown()
+
+
+def _unbegun(error: Exception) -> str:
+    """Why an actor did not begin: what it was sent means nothing there, or it was lost."""
+    words = str(error).strip()
+    if isinstance(error, ImportError) or "creation task" in words:
+        return (
+            f"the workers of the cluster could not load bruit: {words.splitlines()[-1]}; leave"
+            " runtime_env out, which sends it, and install there what it needs"
+        )
+    return f"the actors did not begin: {lost_because(error)}"
 
 
 def lost_because(error: Exception) -> str:

@@ -365,3 +365,6 @@ def test_what_goes_wrong_with_ray_is_said():
         ("node died", "is gone: node died"),
     ):
         assert words in ray_session.lost_because(RuntimeError(raw))
+        assert words in ray_session._unbegun(RuntimeError(raw))
+    unknown = RuntimeError("an error raised in its creation task\n^^\nNo module named 'bruit'")
+    assert "could not load bruit: No module named 'bruit'; leave" in ray_session._unbegun(unknown)
