@@ -71,20 +71,21 @@ def _found(place: Ray) -> str:
         return place.address
     address = _running() if place.address == "auto" else place.address
     protocol, _, host = address.rpartition("://")
-    if protocol in ("", "ray"):
-        try:
-            knock(host)
-        except OSError as error:
-            at = place.address if address == place.address else f"{place.address} ({address})"
-            raise ConfigError(
-                f"no Ray cluster answers at {at}: {error}; start one with `ray start --head`, or"
-                " look at its address with `ray status`"
-            ) from error
-        except ValueError as error:
-            raise ConfigError(
-                f"the address of a cluster of Ray is auto, HOST:PORT or ray://HOST:PORT, found"
-                f" {address!r}"
-            ) from error
+    try:
+        if protocol not in ("", "ray"):
+            raise ValueError(protocol)
+        knock(host)
+    except OSError as error:
+        at = place.address if address == place.address else f"{place.address} ({address})"
+        raise ConfigError(
+            f"no Ray cluster answers at {at}: {error}; start one with `ray start --head`, or"
+            " look at its address with `ray status`"
+        ) from error
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(
+            f"the address of a cluster of Ray is auto, HOST:PORT or ray://HOST:PORT, found"
+            f" {address!r}"
+        ) from error
     return address
 
 

@@ -319,8 +319,9 @@ def test_where_nobody_listens_is_said_at_once(monkeypatch, form):
         br.ConfigError, match=f"no Ray cluster answers at {place.address}.* refused"
     ):
         place.open()
-    with pytest.raises(br.ConfigError, match="HOST:PORT or ray://HOST:PORT, found 'head'"):
-        br.on.Ray(address="head").open()
+    for odd in ("head", "http://head:6379"):
+        with pytest.raises(br.ConfigError, match=f"HOST:PORT or ray://HOST:PORT, found '{odd}'"):
+            br.on.Ray(address=odd).open()
 
 
 class FakeRay:
