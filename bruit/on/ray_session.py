@@ -196,7 +196,8 @@ class Session:
     def put(self, thing: Any) -> Any:
         """A thing in the object store, once for all; inside a list it stays a reference."""
         try:
-            return [self.ray.put(thing)]
+            with self._watched():
+                return [self.ray.put(thing)]
         except self.ray.exceptions.ObjectStoreFullError as error:
             raise ConfigError(
                 "what is to be done does not fit into the object store of Ray; give it more:"
@@ -227,7 +228,7 @@ class Session:
         except self.ray.exceptions.RayTaskError as error:
             words = str(error).strip().splitlines()[-1]
             raise ConfigError(f"a worker of Ray could not begin: {words}") from error
-        except self.ray.exceptions.RaySystemError as error:
+        except (self.ray.exceptions.RaySystemError, ConnectionError) as error:  # that of a client
             raise ConfigError(
                 f"the Ray cluster is gone ({' '.join(str(error).split())}); {GONE}"
             ) from error

@@ -324,12 +324,30 @@ def test_where_nobody_listens_is_said_at_once(monkeypatch, form):
             br.on.Ray(address=odd).open()
 
 
+def test_a_client_whose_cluster_is_gone_says_so():
+    """It raises an error of Python's, which no sentence was made of."""
+    ray = ray_session.Session(FakeRay, "", 1, ray_pulse.Pulse(""))
+    for ask in (ray.get, ray.put, lambda reference: ray.first([reference])):
+        with pytest.raises(br.ConfigError, match=r"the Ray cluster is gone \(Client is shutting"):
+            ask(None)
+
+
 class FakeRay:
-    """Connected to nothing, and never asked to be."""
+    """Connected to nothing."""
+
+    class exceptions:
+        RayActorError = ObjectLostError = OutOfMemoryError = RayTaskError = KeyError
+        RaySystemError = ObjectStoreFullError = LookupError
 
     @staticmethod
     def is_initialized():
         return False
+
+    @staticmethod
+    def get(*_, **__):
+        raise ConnectionError("Client is shutting down.")
+
+    put = wait = get
 
 
 class Fails:
