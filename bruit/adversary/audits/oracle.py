@@ -26,6 +26,7 @@ from bruit.algorithms.door import Address
 from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
 from bruit.graphs import Graph, GraphSequence
+from bruit.privacy.events import Exact, GaussianEvent, Mask
 from bruit.privacy.ledger import Ledger
 from bruit.randomness import Dice, Replay
 from bruit.runs.engines.bulk import Bulk
@@ -249,8 +250,8 @@ def broken_claims(
     """Where the charge of a run is below what impulses reach along its trace (or in an engine), for
     some views.
 
-    ConfigError when its messages are not linear, its noise has no multiplier, or its releases are
-    of secret samples, which no mu is the cost of. Runs that follow another are charged for both;
+    ConfigError when its messages are not linear, its noise is not Gaussian, or its releases are
+    of secret samples: no mu is the cost of these. Runs that follow another are charged for both;
     the oracle pushes impulses through the last one."""
     if run.algorithm.schedule.masked:
         raise ConfigError(
@@ -262,9 +263,11 @@ def broken_claims(
     unit = getattr(run.privacy, "noise_multiplier", 0.0)
     if sizes and run.privacy is not None:
         unit = max(sizes) / run.privacy.sensitivity
-    if not unit:
+    lines = run.ledger.events
+    if not unit or any(not isinstance(one, GaussianEvent | Mask | Exact) for one in lines):
         raise ConfigError(
-            "impulses are compared with claims about Gaussian noise, and this run has none"
+            "impulses are compared with claims about Gaussian noise, and this run has none, or other"
+            " noise besides"
         )
     accountant, found = run.accountant(), []
     for view in views:

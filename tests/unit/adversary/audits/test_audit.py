@@ -345,6 +345,17 @@ def test_experiments_and_their_published_claims(experiment):
     assert all(bug.refuted for bug in ours.planted)
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "discrete-gaussian"])
+def test_noise_that_no_impulse_speaks_of_is_not_refuted_by_impulses(mechanism):
+    """No mu is what it costs: 0 was charged, and whatever was sent refuted it."""
+    size = {"laplace": "scale", "discrete-gaussian": "sigma"}[mechanism]
+    text = TOML.replace("sigma = 2.0", f'mechanism = "{mechanism}"\n{size} = 2.0')
+    made = build(parse(text))
+    asked = {"of": 2, "observers": (0,), "trials": 1, "delta": 1e-6, "confidence": 0.99}
+    found = battery.impulses(battery.AuditCase(made=made, done=made.run(), **asked))
+    assert (found.verdict, "claims about Gaussian noise" in found.sentence) == ("not asked", True)
+
+
 def test_the_engine_and_faults_of_the_file_are_audited():
     """In this run links were down when they mattered, and peer 0 hears nothing of peer 3: epsilon 0
     is claimed, and the trials without these links find nothing. Trials that ignored the engine
