@@ -44,10 +44,11 @@ class NoiseRows:
     """Rows of noise that were handed out together: to whom, at which of their steps, and for
     what."""
 
-    rows: Array  # (k, d)
+    rows: Array  # (k, d) a copy: engines write states in place, and these may be one
     ids: Ints
     steps: Ints
     words: str  # with {peer} and {step}
+    handed: Array | None = None  # the very array, by which it is known again
 
     def place(self, row: int) -> str:
         return self.words.format(peer=int(self.ids[row]), step=int(self.steps[row]))
@@ -128,12 +129,13 @@ class ShoulderDoor(TaskDoor):
     def _remember(self, rows: Array, at: Address, counts: Ints) -> Array:
         """Rows that were drawn, each of them kept once: noise without a grid of its own is drawn on
         the mechanism's."""
-        if not self.drawn or self.drawn[-1].rows is not rows:
+        if not self.drawn or self.drawn[-1].handed is not rows:
             each, words = (
                 np.repeat(at.ids, counts),
                 "the noise without data of peer {peer} at step {step}",
             )
-            self.drawn.append(NoiseRows(rows, each, np.repeat(at.steps, counts), words))
+            steps = np.repeat(at.steps, counts)
+            self.drawn.append(NoiseRows(rows.copy(), each, steps, words, rows))
         return rows
 
 

@@ -16,6 +16,7 @@ from bruit.adversary.audits.power import power
 from bruit.adversary.audits.verdict import Finding
 from bruit.algorithms.gossip.averaging import Averaging
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
+from bruit.algorithms.gossip.pair_averaging import PairAveraging
 from bruit.algorithms.gossip.renoised import Renoised
 from bruit.algorithms.server.federated_admm import FederatedADMM
 from bruit.algorithms.tokens.walk_sgd import WalkSGD
@@ -319,6 +320,13 @@ def test_honest_noise_on_a_coarse_grid_is_fresh(step):
     to tell."""
     noise = DiscreteGaussian(clip=1.0, sigma=2.0, grid=step)
     assert len(check_releases(GossipSGD(), graph("ring:5"), noise, 20)) == 200
+
+
+@pytest.mark.parametrize("algorithm", [PairAveraging(), Averaging(), Renoised()])
+def test_noise_that_was_handed_out_is_remembered_as_it_was(algorithm):
+    """Engines write states in place, and a state may be an array that the door gave: what is looked at
+    afterwards is a copy, or honest noise is said to repeat."""
+    assert len(check_releases(algorithm, "ring:5", NOISE, steps=4)) > 20
 
 
 def test_budget_within_is_fine():
