@@ -177,8 +177,8 @@ class ExperimentFile(Section):
             if self.privacy._single and about:
                 raise PydanticCustomError(
                     "level",
-                    "a peer of a {kind} task holds one record, its value, so privacy.{key} means"
-                    " nothing; leave it out",
+                    "what a peer of a {kind} task answers is clipped as a whole, like one record, so"
+                    " privacy.{key} means nothing; leave it out",
                     {"kind": self.task.kind, "key": about[0]},
                 )
         return self

@@ -14,6 +14,7 @@ from bruit.adversary.audits.battery import AuditCase, engine_words, findings
 from bruit.adversary.audits.evidence import CONFIDENCE
 from bruit.adversary.audits.planted import Bug
 from bruit.adversary.audits.verdict import Audit
+from bruit.errors import PrivacyError
 from bruit.on import Workplace, chosen, place_for
 from bruit.privacy.guarantee import Status
 from bruit.runs.build import Experiment, build
@@ -25,11 +26,17 @@ from bruit.runs.run import run
 def hardest_pair(done: Run, status: Status = "proven") -> tuple[int, int]:
     """The pair (of, seen by) whose claim is the most exposed: the largest proven loss that is
     finite, or, for a published formula, the largest proven loss that the formula puts lower. Of
-    secret samples all pairs are charged alike, by releases."""
+    secret samples, and of noise that has no loss of pairs, all are charged alike, by releases."""
+    busiest = int(done.facts().releases().argmax())
+    alike = busiest, (busiest + 1) % done.n
     if done.facts().sampled and status == "proven":
-        busiest = int(done.facts().releases().argmax())
-        return busiest, (busiest + 1) % done.n
-    m = done.losses()
+        return alike
+    try:
+        m = done.losses()
+    except PrivacyError:
+        if status != "proven":
+            raise
+        return alike
     gap = m if status == "proven" else m - np.minimum(done.losses(status), m)
     gap = np.where(np.isfinite(gap), gap, np.nan) if np.isfinite(gap).any() else gap
     of, seen_by = np.unravel_index(int(np.nanargmax(gap)), gap.shape)

@@ -358,7 +358,7 @@ BAD = {
     "a mean of records": (
         'kind = "logistic"\ndata = "breast_cancer"\ncomponents = 2',
         'kind = "mean"',
-        "a peer of a mean task holds one record, its value, so privacy.sample_rate",
+        "a mean task answers is clipped as a whole, like one record, so privacy.sample_rate",
     ),
     "colluders": ('"masked-sgd"', '"masked-sgd"\ncolluders = 3', "5 peers are the least"),
     "nobody left": (

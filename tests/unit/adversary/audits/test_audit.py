@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bruit.adversary.audits import audit, audit_mechanism, battery, check_releases
 from bruit.adversary.audits.bounds import Bound, count_against, needed_trials
-from bruit.adversary.audits.experiments import audit_experiment, audit_made
+from bruit.adversary.audits.experiments import audit_experiment, audit_made, hardest_pair
 from bruit.adversary.audits.power import power
 from bruit.adversary.audits.verdict import Finding
 from bruit.algorithms.gossip.averaging import Averaging
@@ -351,6 +351,17 @@ def test_experiments_and_their_published_claims(experiment):
     assert ours.worlds == ("ends", "reacting", "records")
     assert [bug.bug for bug in ours.planted] == ["noise half as large", "no clipping"]
     assert all(bug.refuted for bug in ours.planted)
+
+
+def test_a_pair_is_found_where_noise_has_no_loss_of_pairs():
+    """A token leaves some hops bare: those who are told everything are no claim to refute."""
+    text = TOML.replace("path:3", "ring:3").replace("averaging", "ring-sum")
+    text = text.replace("sigma = 2.0", 'mechanism = "laplace"\nscale = 2.0')
+    done = build(parse(text)).run()
+    with pytest.raises(PrivacyError, match="losses of pairs are for Gaussian noise"):
+        done.losses()
+    of, seen_by = hardest_pair(done)
+    assert (seen_by, done.facts().releases()[of] > 0) == ((of + 1) % 3, True)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "discrete-gaussian"])
