@@ -414,6 +414,23 @@ class Frugal(Events):
         )
 
 
+@pytest.mark.parametrize("weather", ["latency = 0.3", "loss = 0.2"])
+def test_ballots_that_end_late_are_not_refuted_for_it(weather):
+    """Who fetches a sum, or needs a voice for the end (zeros), depends on what came late: the replay, in
+    which nothing does, has none."""
+    text = (
+        'graph = "complete:5"\nsteps = 3\nseed = 2\nwatch = [1]\n[task]\nkind = "logistic"\n'
+        'data = "breast_cancer"\n[algorithm]\nname = "masked-sgd"\nrate = 1.0\n'
+        f'[privacy]\nsigma = 3.0\n[engine]\nname = "events"\n{weather}\n'
+    )
+    made = build(parse(text))
+    done = made.run()
+    asked = {"of": 2, "observers": (1,), "trials": 1, "delta": 1e-6, "confidence": 0.99}
+    found = battery.same_engine(battery.AuditCase(made=made, done=done, **asked))
+    assert found.verdict == "not refuted", found.sentence
+    assert "12 messages heard, and " in found.sentence
+
+
 @pytest.mark.parametrize(
     ("engine", "words"),
     [
