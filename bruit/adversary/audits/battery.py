@@ -20,7 +20,7 @@ from bruit.adversary.audits.oracle import broken_claims
 from bruit.adversary.audits.trials import flat_rows
 from bruit.adversary.audits.verdict import Finding
 from bruit.arrays import Array
-from bruit.errors import ConfigError, ConformanceError
+from bruit.errors import ConfigError, ConformanceError, LocalProtocolError, PrivacyError
 from bruit.mechanisms import RandomizedResponse
 from bruit.runs.build import Experiment
 from bruit.runs.engines.bulk import Bulk
@@ -212,7 +212,7 @@ def impulses(case: AuditCase) -> Finding:
         return Finding(name, UNASKED, "a fused path keeps no trace to follow")
     try:
         broken = broken_claims(done, [case.observers])
-    except ConfigError as error:
+    except (ConfigError, PrivacyError, LocalProtocolError) as error:  # it is not linear
         return Finding(name, UNASKED, str(error))
     if broken:
         worst = max(broken, key=lambda one: one.reached - one.claimed)

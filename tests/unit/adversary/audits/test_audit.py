@@ -414,6 +414,25 @@ class Frugal(Events):
         )
 
 
+@pytest.mark.parametrize(
+    ("task", "algorithm"),
+    [
+        ('kind = "personal"\nmodel = "logistic"\nsplit = "sized:8:12"', "graph-learning"),
+        ('kind = "pairwise"', "dual-averaging"),
+    ],
+)
+def test_what_no_impulse_goes_through_is_not_asked(task, algorithm):
+    """Losses that are read, and losses of two points, are not linear: the audit goes on without."""
+    text = (
+        f'graph = "complete:5"\nsteps = 4\n[task]\n{task}\ndata = "breast_cancer"\n'
+        f'[algorithm]\nname = "{algorithm}"\n[privacy]\nsigma = 3.0\n'
+    )
+    made = build(parse(text))
+    asked = {"of": 2, "observers": (0,), "trials": 1, "delta": 1e-6, "confidence": 0.99}
+    found = battery.impulses(battery.AuditCase(made=made, done=made.run(), **asked))
+    assert found.verdict == "not asked"
+
+
 @pytest.mark.parametrize("weather", ["latency = 0.3", "loss = 0.2"])
 def test_ballots_that_end_late_are_not_refuted_for_it(weather):
     """Who fetches a sum, or needs a voice for the end (zeros), depends on what came late: the replay, in
