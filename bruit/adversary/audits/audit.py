@@ -271,7 +271,7 @@ class Trials:
         done, mechanism = self.rehearsal, self.rehearsal.privacy
         shape = shape_of(done.algorithm, done.graph, done.steps, self.observers, done.trace)
         if shape.pairs:
-            worlds = worlds[-1:]  # only the experiment's own task answers about pairs of points
+            worlds = worlds[-1:]  # only the experiment's own task answers then
         noisy = mechanism is not None and has_normal_scores(mechanism)
         places = []
         for world in worlds:

@@ -175,7 +175,8 @@ class _NextRowDoor(SourceDoor):
 
 class Shape(NamedTuple):
     """Whether a view is affine in what the door answers, whether the door is asked about models at
-    all, and whether the task is asked about pairs of points."""
+    all, and whether the task is asked what made-up data do not answer: about pairs of points, for
+    losses."""
 
     affine: bool
     reacts: bool
@@ -191,13 +192,19 @@ def shape_of(
 ) -> Shape:
     """A view is an affine function of what the door answers if F(a) + F(b) = F(0) + F(a + b) on
     random answers. Then Gaussian noise makes Gaussian scores: of straight losses always, of others
-    if no answer depends on a model. Words modulo 2^64 are affine in nothing."""
+    if no answer depends on a model. Words modulo 2^64 are affine in nothing, nor is what follows from a
+    loss."""
     if algorithm.schedule.masked:
         return Shape(affine=False, reacts=True, pairs=False)
     draws = Replay(17).normal("affine", np.arange(211), 0, 0, 2)
     one, two = draws[:, :1], draws[:, 1:]
     doors = [_NextRowDoor(script=script) for script in (one, two, np.zeros_like(one), one + two)]
-    seen = [copied_views(algorithm, graph, door, steps, observers, 1, 0, given) for door in doors]
+    try:
+        seen = [
+            copied_views(algorithm, graph, door, steps, observers, 1, 0, given) for door in doors
+        ]
+    except PrivacyError:
+        return Shape(affine=False, reacts=True, pairs=True)
     scale = 1.0 + float(np.abs(np.stack(seen)).max(initial=0.0))
     affine = bool(np.allclose(seen[0] + seen[1], seen[2] + seen[3], rtol=0, atol=1e-9 * scale))
     return Shape(affine, doors[0].reacts, doors[0].pairs)

@@ -13,6 +13,7 @@ from bruit.adversary.audits import audit, audit_mechanism, battery, check_releas
 from bruit.adversary.audits.bounds import Bound, count_against, needed_trials
 from bruit.adversary.audits.experiments import audit_experiment, audit_made, hardest_pair
 from bruit.adversary.audits.power import power
+from bruit.adversary.audits.scores import shape_of
 from bruit.adversary.audits.verdict import Finding
 from bruit.algorithms.gossip.averaging import Averaging
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
@@ -431,6 +432,7 @@ def test_what_no_impulse_goes_through_is_not_asked(task, algorithm):
     asked = {"of": 2, "observers": (0,), "trials": 1, "delta": 1e-6, "confidence": 0.99}
     found = battery.impulses(battery.AuditCase(made=made, done=made.run(), **asked))
     assert found.verdict == "not asked"
+    assert shape_of(made.algorithm, made.graph, made.steps, (0,)).pairs
 
 
 @pytest.mark.parametrize("weather", ["latency = 0.3", "loss = 0.2"])
