@@ -120,6 +120,16 @@ def measured(rival: Rival, python: Path, problem: Problem) -> dict[str, Any]:
     }
 
 
+def tried(rival: Rival, folder: Path, table: Table) -> dict[str, Any]:
+    """One row; a rival that cannot be installed fails alone."""
+    try:
+        python = python_of(rival, folder)
+        said = {"version": version_of(rival, python)} | measured(rival, python, table.problem)
+    except subprocess.CalledProcessError as error:
+        said = {"failed": f"{rival.package} could not be installed (pip gave {error.returncode})"}
+    return said | {"load": round(os.getloadavg()[0], 1)}
+
+
 def version_of(rival: Rival, python: Path) -> str:
     """What is installed there."""
     ask = f"import importlib.metadata as m; print(m.version({rival.package!r}))"
@@ -141,10 +151,7 @@ def main() -> int:
         for name, rival in table.rivals.items():
             if words.names and name not in words.names:
                 continue
-            python = python_of(rival, words.folder)
-            said = {"table": table.title, "who": name, "version": version_of(rival, python)}
-            found.append(said | measured(rival, python, table.problem))
-            found[-1]["load"] = round(os.getloadavg()[0], 1)
+            found.append({"table": table.title, "who": name} | tried(rival, words.folder, table))
             print(line(found[-1]), file=sys.stderr, flush=True)
     print(json.dumps(found, indent=1) if words.json else printed(found))
     return 1 if any("failed" in row for row in found) else 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.peers import __main__ as benchmark
 from benchmarks.peers import runners
 from benchmarks.peers.__main__ import PROCESSES, RIVALS, printed, tables
 from benchmarks.peers.problem import Problem, network
@@ -93,6 +94,15 @@ def test_every_rival_has_its_script_and_every_script_its_rival():
     named = {rival.script for rival in [*RIVALS.values(), *PROCESSES.values()]}
     assert named == {path.name for path in SCRIPTS.glob("*.py")} - {"__init__.py"}
     assert {table.problem.peers for table in tables(quick=False)} == {100, 16}
+
+
+def test_a_rival_that_cannot_be_installed_fails_alone(monkeypatch, tmp_path):
+    def refused(rival, folder):
+        raise subprocess.CalledProcessError(1, ["pip"])
+
+    monkeypatch.setattr(benchmark, "python_of", refused)
+    row = benchmark.tried(RIVALS["Flower"], tmp_path, tables(quick=True)[0])
+    assert row["failed"] == "flwr could not be installed (pip gave 1)"
 
 
 def test_a_rival_that_failed_is_in_the_table():
