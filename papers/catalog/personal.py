@@ -242,7 +242,9 @@ def real_sets(quick: bool) -> Finding:
             "accuracy, %",
         ),
         settings={"splits": 1 if quick else 3},
-        words="VEHICLE SENSOR, the fourth set of the table, could not be had",
+        words="VEHICLE SENSOR, the fourth set of the table, could not be had. The coupling of HAR's boosted"
+        " models, 30, was taken after accuracies on test records had been seen; the choice on held-back ones,"
+        " sixty, is a sparsity of 5 instead, with which the learned graph stays at 85.9",
     )
 
 
