@@ -166,6 +166,18 @@ def learning(quick: bool) -> Finding:
             else:
                 words, holds = "at 0.90 or above", walk >= 0.90
             checks.append(Check(f"{data}, epsilon {epsilon:g}: the proven walk is {words}", holds))
+            behind = scores["central"] - walk
+            checks.append(
+                Check(
+                    f"{data}, epsilon {epsilon:g}: the proven walk nearly matches a curator (within 2 points)",
+                    behind <= 0.02,
+                    f"it is {100 * behind:.0f} points behind, and as published"
+                    f" {100 * (scores['central'] - scores['network, published']):.0f}"
+                    if epsilon == 1.0
+                    else "",
+                    too_small=quick,
+                )
+            )
     return finding(
         found,
         checks,
