@@ -250,6 +250,7 @@ def topologies(quick: bool) -> Finding:
                 f"an expander's gap and degree are O(1): a random graph of degree {EXPANDER} keeps 0.8"
                 " of its gap",
                 ratios["expander"] <= 1.25,
+                too_small=quick,
             ),
         ),
         draw=_gaps(rows),
