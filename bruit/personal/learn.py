@@ -4,8 +4,9 @@
     w_uv <- max(0, w_uv - rate dG/dw_uv)      for the sampled v; all other weights stay
 
 rate "safe": 1 over the block constant, every step lowers G, slowly when `floor` is small. rate
-"adaptive": from 0.5, after every n wake-ups halved and the weights restored if G rose or is not
-finite, else multiplied by 1.05; it stops when G decreases by less than 1e-6 of itself. A wake-up
+"adaptive": from 0.5, after every n wake-ups halved and the weights restored if G did not fall (a step
+too long and one back leave it as it was), else multiplied by 1.05; it stops when G decreases by less
+than 1e-6 of itself, or when the rate is below 1e-12. A wake-up
 costs O(sampled (dim + 1)), memory is O(pairs with a weight).
 """
 
@@ -23,7 +24,7 @@ from bruit.graphs.learn import Collaboration, degrees_of
 from bruit.graphs.similarity import similarity
 from bruit.randomness import Dice
 
-FIRST_RATE, FASTER, SLOWER, ENOUGH = 0.5, 1.05, 0.5, 1e-6
+FIRST_RATE, FASTER, SLOWER, ENOUGH, LEAST = 0.5, 1.05, 0.5, 1e-6, 1e-12
 SAMPLED = 5
 
 
@@ -116,7 +117,7 @@ def learn_graph(
         better = steps.take(keys, values, always=not adaptive)
         if adaptive:
             length *= FASTER if better else SLOWER
-        if adaptive and better and steps.settled():
+        if adaptive and (length < LEAST if not better else steps.settled()):
             break
     return steps.result()
 
@@ -155,7 +156,7 @@ class _Steps:
         used = np.flatnonzero((keys >= 0) & (values > 0))
         order = used[np.argsort(keys[used])]
         value = self._value(keys[order], values[order]) if np.isfinite(values[order]).all() else inf
-        better = isfinite(value) and value <= self._history[-1]
+        better = isfinite(value) and value < self._history[-1]
         if better or always:
             self._keys, self._weights = keys[order], values[order]
             self._history.append(value)

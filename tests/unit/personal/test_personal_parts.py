@@ -353,6 +353,20 @@ def test_slopes_are_the_derivative():
         assert gap / 2e-6 == pytest.approx(slope, rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", [14, 34, 37])
+def test_a_step_too_long_and_one_back_is_not_the_end(seed):
+    """perso:PERSO-7: three peers whose first steps overshoot and return to no weights at all, so
+    that G is what it was. Nothing had been learned, and nobody was told."""
+    rng = np.random.default_rng(seed)
+    peers = int(rng.integers(3, 7))
+    models, costs = rng.normal(size=(peers, 2)), rng.random(peers)
+    aim = Collaboration(2.0, 0.5, 0.3, 0.05)
+    learned = learn_graph(aim, models, costs, wakes=2000 * peers, dice=Replay(seed))
+    apart = learn_graph(aim, models, costs, wakes=10_000 * peers, dice=Replay(0), rate="safe")
+    assert learned.history[-1] == pytest.approx(apart.history[-1], rel=3e-3)
+    assert learned.history[-1] < learned.history[0] - 0.1
+
+
 def test_a_hundred_thousand_peers_learn_a_sparse_graph():
     """O(sampled) a wake-up: memory and time follow the pairs touched, not n^2."""
     n = 100_000
