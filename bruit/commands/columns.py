@@ -100,6 +100,10 @@ def columns_suggest(
             for name, groups in found.alike.items()
             for group in groups
         ),
+        *(
+            f"a hole? {name}: {', '.join(values)}, far from all others"
+            for name, values in found.strange.items()
+        ),
         "right only if everybody may see these rows: no epsilon protects who is in them",
         f"read it, correct it, agree on it; then everybody: bruit columns check {output} MINE.csv",
         f'in an experiment, under [task]: columns_file = "{output}", rows = "none", test = 0.0, '
@@ -112,6 +116,7 @@ def columns_suggest(
         "features": list(found.agreed.recipe().features),
         "left_out": found.left_out,
         "alike": found.alike,
+        "strange": found.strange,
     }
     Printer(json=as_json).answer(Reply(answer, lines))
 

@@ -32,10 +32,11 @@ from bruit.tasks.data.columns import (
     number,
     spelled,
     values_of,
+    with_commas,
 )
-from bruit.tasks.data.drafts.public_rows import MOST_CLASSES
+from bruit.tasks.data.drafts.public_rows import MOST_CLASSES, spellings
 from bruit.tasks.data.drafts.words import quoted
-from bruit.tasks.data.formats.dates import are_dates
+from bruit.tasks.data.formats.dates import are_dates, usual_forms
 from bruit.tasks.data.public import listed
 from bruit.tasks.data.public_part import drawn
 from bruit.tasks.data.sources import load, texts
@@ -209,10 +210,12 @@ def _why_not(table: Columns, name: str) -> str:
     values = values_of(cells)
     if len({spelled(cell) for cell in values}) < 2:
         return "holds one value or none"
-    if are_dates(cells):
+    if are_dates(cells) or usual_forms(cells):
         return "holds dates, which a columns file reads"
     if 2 * sum(values.values()) < len(cells):
         return "is mostly holes"
+    if with_commas(cells):
+        return "holds numbers with a comma"
     try:
         refuse_ids(table, (name,), (), ())
     except ConfigError:
@@ -232,10 +235,23 @@ def _kind(table: Table) -> str:
             f" texts, and a class is one of at most {MOST_CATEGORIES}; name another column with"
             " --label"
         )
+    _refuse_spellings(table)
     if len(values) == 2:
         return "logistic"
     whole = bool((values == np.round(values)).all())
     return "softmax" if table.label_names or (whole and len(values) <= MOST_CLASSES) else "ridge"
+
+
+def _refuse_spellings(table: Table) -> None:
+    """Classes that differ in capitals or spaces only would be learned apart, unasked."""
+    found = spellings(dict.fromkeys(table.label_names, 1))
+    if found:
+        one, other, *_ = found[0]
+        raise ConfigError(
+            f"the label {table.label!r} of {table.name} holds {one!r} and {other!r}, which would be two"
+            " classes; write them alike, or agree on classes with their spellings in a columns file"
+            " (--columns)"
+        )
 
 
 def _agreed_kind(agreed: AgreedColumns) -> str:

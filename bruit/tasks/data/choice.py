@@ -1,7 +1,7 @@
 """Choices: which columns of a data set are used, and what becomes of its holes.
 
-A hole is a cell without a value (empty, ?, na, n/a, nan, null, none). Unless something is chosen it
-is refused with its line. It may be filled with a constant that was chosen without looking at the
+A hole is a cell without a value (empty, ?, na, n/a, #n/a, <na>, nan, null, none). Unless something
+is chosen it is refused with its line. It may be filled with a constant that was chosen without looking at the
 rows or with the mean of the public rows, or its record may be left out. What was left out or filled
 is counted in a `Reading`, so that it can be said.
 """

@@ -1,5 +1,6 @@
 """Columns of text, and columns into numbers. Every complaint names the line and the column."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from bruit.arrays import Array, Bools
 from bruit.errors import ConfigError
 from bruit.tasks.counted import Counted, counted
 
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+MISSING = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "none"})
 BOOLEANS = frozenset({"true", "false"})
 MOST_CATEGORIES = 100
+COMMA = re.compile(r"[+-]?\d*,\d+")
 LONGEST = 2.0**53  # from here on a float is the neighbor of several whole numbers
 HELP = 'fill it (fill), leave out records with holes (holes = "drop") or the column (drop), or repair the file'
 STRAY = "repair it, or leave the column out (drop)"
@@ -121,6 +123,14 @@ def kind_of(cells: Sequence[str]) -> Literal["numbers", "texts"]:
     return "numbers" if values and 2 * finite >= sum(values.values()) else "texts"
 
 
+def with_commas(cells: Sequence[str]) -> bool:
+    """Whether the values are numbers of which some are written with a comma."""
+    values = [cell for cell in set(cells) if not is_missing(cell)]
+    return any(map(COMMA.fullmatch, values)) and all(
+        np.isfinite(number(cell.replace(",", "."))) for cell in values
+    )
+
+
 def numbers(
     columns: Columns, name: str, holes: bool = False, mends: tuple[str, str] = (HELP, STRAY)
 ) -> Array | None:
@@ -222,8 +232,9 @@ def in_digits(value: float) -> str:
 
 
 def number(cell: str) -> float:
-    """The number that a cell spells; nan if it spells none."""
+    """The number that a cell spells; nan if it spells none, such as 1_2, which Python takes for
+    12."""
     try:
-        return float(cell)
+        return float("nan") if "_" in cell else float(cell)
     except ValueError:
         return float("nan")

@@ -115,7 +115,7 @@ def from_columns(
     if owner is not None:
         columns.refuse(owner, MISSING)
         owners, owner_names = number_owners(columns.of(owner))
-    check_labels(name, labels, bool(agreed.classes))
+    check_labels(name, labels, bool(agreed.classes), label_names)
     refuse_ids(columns, reading.used, (*agreed.vocabulary, *categories), choice.columns)
     encoded: dict[str, tuple[str, ...]] = {}
     values, feature_names = np.zeros((len(labels), 0)), tuple[str, ...]()
@@ -225,11 +225,12 @@ def choose(table: Table, choice: Choice) -> Table:
     )
 
 
-def check_labels(name: str, labels: Array, agreed: bool) -> None:
+def check_labels(name: str, labels: Array, agreed: bool, names: Sequence[str] = ()) -> None:
     """Classes that were not agreed on are those that occur, at least two."""
     if not agreed and len(np.unique(labels)) < 2:
+        only = names[0] if names else f"{labels[0]:g}"
         raise ConfigError(
-            f"the label of {name} has one value only ({labels[0]:g} on all {len(labels)} records); "
+            f"the label of {name} has one value only ({only} on all {len(labels)} records); "
             "there is nothing to learn: choose another label column"
         )
 

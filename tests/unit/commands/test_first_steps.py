@@ -117,6 +117,27 @@ def test_what_is_read_off_the_rows_is_said_and_no_value_is_in_the_file(here):
     assert "PUBLIC: 1 owner of 6" in text
 
 
+def test_classes_in_two_spellings_are_not_learned_apart(here):
+    table = (here / "mine.csv").read_text().replace(",yes,early", ",Yes,early")
+    (here / "mine.csv").write_text(table)
+    said = _init("--data", "mine.csv", "--label", "ill", "--owner", "clinic")
+    assert "'Yes' and 'yes', which would be two classes; write them alike" in str(said.exception)
+
+
+def test_dates_and_commas_of_a_spreadsheet_are_told(here):
+    lines = (here / "mine.csv").read_text().splitlines()
+    head, *rows = [line.split(",") for line in lines]
+    days = ["/".join(reversed(row[4].split("-"))) for row in rows]
+    rows = [
+        [*row[:4], day, *row[5:7], f'"{k},5"']
+        for k, (row, day) in enumerate(zip(rows, days, strict=True))
+    ]
+    (here / "mine.csv").write_text("\n".join(map(",".join, [head, *rows])) + "\n")
+    about = json.loads(_init("--data", "mine.csv", "--label", "ill").output)
+    assert about["left_out"]["seen"] == "holds dates, which a columns file reads"
+    assert about["left_out"]["cost"] == "holds numbers with a comma"
+
+
 def test_by_a_columns_file_nobody_is_public_and_only_owners_are_counted(here):
     words = ["--public", "mine.csv", "--label", "ill", "--owner", "clinic"]
     assert CliRunner().invoke(app, ["columns", "suggest", *words]).exit_code == 0

@@ -17,8 +17,8 @@ from bruit.errors import ConfigError
 from bruit.runs.result import load_model
 from bruit.tasks.data.agreed_columns import parse_agreed, read_agreed
 from bruit.tasks.data.agreed_rows import complaints, fitting, in_words
-from bruit.tasks.data.columns import spelled
-from bruit.tasks.data.formats.dates import are_dates, days
+from bruit.tasks.data.columns import is_missing, number, spelled
+from bruit.tasks.data.formats.dates import are_dates, days, usual_forms
 from bruit.tasks.data.formats.frames import as_columns
 from bruit.tasks.data.formats.tables import read_table
 from bruit.tasks.data.recipe_column import column_from
@@ -213,7 +213,15 @@ def test_rows_in_hand_that_are_no_table(rows, message):
             b"a;ill\n1,5;1\n2;0\n",
             "line 2, column 'a' holds '1,5', a number with a decimal",
         ),
-        ("a.csv", b"a,b\n1\n", "line 2 has 1 cell, but the header names 2 columns"),
+        ("a.csv", b"a,b\n1\n", "line 2 has 1 cell, .* repair that line, or remove it if it is no"),
+        ("a.csv", b"Report\na,b\n1,2\n", "line 2 has 2 cells, .* remove what stands above"),
+        (
+            "a.csv",
+            b'a,b\n1,yes\n2,"yes\n3,no\n4,no\n',  # would be one row that holds three
+            "a.csv, lines 3 to 5: a quote that opens there is not closed",
+        ),
+        ("a.csv", b'a,b\n"x"y,1\n', "a.csv, line 2: a quote that opens there is not closed"),
+        ("a.csv", b"a,,\n1,2,\n1,,3\n", "two columns without a name, one at place 3"),
         ("a.xlsx", b"PK", 'neither .*; save the sheet from your spreadsheet as "CSV UTF-8"'),
         ("a.parquet", b"PAR1", "could not be read as a Parquet file"),
     ],
@@ -227,6 +235,47 @@ def test_files_that_cannot_be_read(name, raw, message, tmp_path):
 def test_semicolons_and_texts_with_commas_are_read(tmp_path):
     (tmp_path / "a.csv").write_text("name;age\nMiller, A;1.5\n3,4;2\n")
     assert read_table(tmp_path / "a.csv").cells == (("Miller, A", "3,4"), ("1.5", "2"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"age, years";ill\n40;1\n50;0\n',  # the comma stands in a quoted name
+        "age, years|ill|\n40|1|\n50|0|\n",
+        "\ufeffage, years;ill;\r\n40;1;\r\n50;0;\r\n",
+        '"age, years", "ill"\r40, "1"\r50, 0\r',
+        '"age, years",ill,,\n40,1,,\n50,0,,\n',  # columns of a spreadsheet that hold nothing
+    ],
+)
+def test_what_stands_between_cells_is_found_in_the_header(text, tmp_path):
+    (tmp_path / "a.csv").write_text(text, newline="")
+    found = read_table(tmp_path / "a.csv")
+    assert (found.names, found.cells) == (("age, years", "ill"), (("40", "50"), ("1", "0")))
+    assert found.lines == (2, 3)
+
+
+def test_what_python_takes_for_a_number_and_people_do_not():
+    assert np.isnan(number("1_2"))
+    assert (spelled("1_2"), spelled("12")) == ("1_2", "12")
+    assert is_missing("#N/A")
+    assert is_missing("<NA>")
+
+
+@pytest.mark.parametrize(
+    ("cells", "forms"),
+    [
+        (["31.01.2024", "", "01.02.2024"], ("%d.%m.%Y",)),
+        (["01/02/2024", "03/04/2024"], ("%d/%m/%Y", "%m/%d/%Y")),
+        (["01/31/2024", "03/04/2024"], ("%m/%d/%Y",)),
+        (["20240131", "20240201"], ("%Y%m%d",)),
+        (["20240131", "99999999"], ()),
+        (["12345678", "10101010"], ()),
+        (["31.01.2024", "2024-02-01"], ()),
+        ([""], ()),
+    ],
+)
+def test_usual_forms_of_dates(cells, forms):
+    assert usual_forms(cells) == forms
 
 
 def test_without_pyarrow_a_parquet_file_says_what_to_install(tmp_path, monkeypatch):

@@ -135,3 +135,58 @@ def test_values_that_may_be_spellings_of_one_are_pointed_at():
     agreed = parse_agreed(tomllib.loads(taken.replace(before, offered[0])), "corrected")
     assert agreed.classes == ("no", "yes")
     assert suggest(as_columns(PUBLIC), "ill", "clinic").alike == {}
+
+
+def test_dates_in_a_usual_form_and_those_that_could_be_read_in_two():
+    german = [f"{1 + k % 30:02}.01.2024" for k in range(ROWS)]
+    found = suggest(as_columns(PUBLIC | {"seen": german}), "ill", "clinic")
+    assert found.agreed.columns[2].dates == "%d.%m.%Y"
+    assert (
+        found.agreed.constants["seen"]
+        == suggest(as_columns(PUBLIC), "ill").agreed.constants["seen"]
+    )
+    either = [f"0{1 + k % 9}/0{1 + k % 7}/2024" for k in range(ROWS)]
+    found = suggest(as_columns(PUBLIC | {"seen": either}), "ill", "clinic")
+    assert found.left_out["seen"].startswith("dates that may be read as %d/%m/%Y or %m/%d/%Y;")
+
+
+@pytest.mark.parametrize(
+    ("pulse", "strange"),
+    [
+        ([-9, -9], ("-9",)),
+        ([999, 999, -1, -1], ("-1", "999")),
+        ([-9], ()),  # once is a number
+        ([-3, -3], ()),
+        ([99, 99], ()),  # a pulse of 99 is one
+        ([-9, -9, -8], ()),
+    ],
+)
+def test_numbers_that_may_stand_for_a_hole_are_pointed_at(pulse, strange):
+    cells = [*pulse, *PUBLIC["pulse"][len(pulse) :]]
+    found = suggest(as_columns(PUBLIC | {"pulse": cells}), "ill", "clinic")
+    assert found.strange == ({"pulse": strange} if strange else {})
+    offered = f"then: missing = [{', '.join(f'{chr(34)}{one}{chr(34)}' for one in strange)}]"
+    assert (offered in found.text) == bool(strange)
+
+
+def test_numbers_with_commas_are_told():
+    commas = [f"{k},5" for k in range(ROWS)]
+    found = suggest(as_columns(PUBLIC | {"age": commas}), "ill", "clinic")
+    assert found.left_out["age"] == "numbers with a comma; write them with a point to use them"
+
+
+def test_a_category_of_which_every_value_is_rare_is_left_out():
+    """It used to end in a ValueError: a base was chosen among no values."""
+    rows = {"icd": [f"K{k % 150}" for k in range(450)], "y": [k % 2 for k in range(450)]}
+    found = suggest(as_columns(rows | {"age": list(range(50)) * 9}))
+    assert found.left_out == {"icd": "150 different texts, each in less than one of 100 rows"}
+
+
+def test_numbers_without_a_scale_and_names_of_two_lines():
+    """They used to end in an OverflowError, and in a file that is no TOML."""
+    huge = [1e308, *PUBLIC["age"][1:]]
+    found = suggest(as_columns(PUBLIC | {"age": huge, "an\nid": PUBLIC["patient"]}), "ill")
+    assert found.left_out["age"].startswith("a number above 1e+150 has no scale")
+    assert "an\nid" in found.agreed.dropped
+    with pytest.raises(ConfigError, match="label 'ill' holds a number above"):
+        suggest(as_columns(PUBLIC | {"ill": huge}), "ill")

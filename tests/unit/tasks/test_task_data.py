@@ -159,7 +159,7 @@ def test_npz_of_a_user(tmp_path):
         (GOOD.replace("blue", ""), {}, r"row 1 \(line 3\), column 'color' holds no value"),
         (GOOD.replace("red,b", "red,?"), {}, r"row 2 \(line 4\), column 'owner' holds no value"),
         (GOOD + "5,red,a\n", {}, r"table.csv line 6 has 3 cells, but the header names 4 columns"),
-        (GOOD.replace("yes", "no"), {}, r"the label of table.csv has one value only"),
+        (GOOD.replace("yes", "no"), {}, r"the label of table.csv has one value only \(no on all 4"),
         (GOOD, {"label": "lable"}, r"table.csv has no column 'lable'; did you mean 'label'\?"),
         (GOOD, {"owner": "ownr"}, r"no column 'ownr'; did you mean 'owner'\?"),
         (GOOD, {"label": "zzz"}, r"no column 'zzz'; there are: size, color, owner, label"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bruit.errors import ConfigError
 from bruit.tasks.data.columns import Columns, kind_of
 from bruit.tasks.data.drafts.words import key, quoted
-from bruit.tasks.data.formats.dates import are_dates
+from bruit.tasks.data.formats.dates import are_dates, usual_forms
 from bruit.tasks.data.table import LABEL_NAMES, OWNER_NAMES
 
 HEAD = """\
@@ -38,7 +38,7 @@ kind = "number"
 # scale =               # FILL
 # low =                 # smaller numbers are cut to this
 # high =                # larger ones to this
-# missing = ["-9"]      # what means a hole, besides an empty cell, ?, na, n/a, nan, null, none
+# missing = ["-9"]      # what means a hole, besides an empty cell, ?, na, n/a, #n/a, <na>, nan, null, none
 # instead = {{ 0 = 200 }} # what is read instead of a cell
 # hole = "refuse"       # or a number, "indicator" (a column of its own), "leave out" (the row)
 """
@@ -83,6 +83,6 @@ def draft(table: Columns, label: str | None = None, owner: str | None = None) ->
     text += LABEL_PART.replace("{name}", named)
     for name in features:
         part = NUMBER_PART if kind_of(table.of(name)) == "numbers" else CATEGORY_PART
-        part = DATE_PART if are_dates(table.of(name)) else part
+        part = DATE_PART if are_dates(table.of(name)) or usual_forms(table.of(name)) else part
         text += part.format(name=key(name))
     return text

@@ -1,5 +1,6 @@
-"""CSV files, plain or .gz: cells between commas, semicolons or tabs, in UTF-8. What is something
-else is refused with its line and with what to do."""
+"""CSV files, plain or .gz: cells between commas, semicolons, tabs or bars, in UTF-8. What is
+something else is refused with its line and with what to do: a quote that is never closed would
+swallow all rows after it."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ import numpy as np
 
 from bruit.errors import ConfigError
 from bruit.how_many import how_many
-from bruit.tasks.data.columns import Columns, is_missing, number
+from bruit.tasks.data.columns import COMMA, Columns, number, with_commas
 
-BETWEEN = (",", ";", "\t")  # the first of these that the header holds stands between cells
-DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
+BETWEEN = (",", ";", "\t", "|")  # what the header holds most of stands between cells
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
+LONGEST_HEADER = 1_000_000
 SHARED = 100_000  # so many different cells are kept once, however often they occur
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 SAVE_AS = 'save it as UTF-8 (in a spreadsheet: "CSV UTF-8"; in a shell: iconv -f {guess} -t utf-8)'
@@ -26,21 +28,40 @@ SAVE_AS = 'save it as UTF-8 (in a spreadsheet: "CSV UTF-8"; in a shell: iconv -f
 def read_csv(path: Path) -> Columns:
     """A CSV file with a header line."""
     rows: list[list[str]] = []
-    lines: list[int] = []
+    lines: list[int] = [0]
     text = _text(path)
+    between = _between(text)
+    reader = csv.reader(
+        StringIO(text, newline=""), delimiter=between, strict=True, skipinitialspace=between != "\t"
+    )
     try:
-        reader = csv.reader(StringIO(text, newline=""), delimiter=_between(text))
         header = [name.strip() for name in next(reader, [])]
+        lines[0] = reader.line_num
         for row in _rows(path.name, reader, len(header)):
             rows.append(row)
             lines.append(reader.line_num)
     except csv.Error as error:
-        raise ConfigError(f"{path.name} could not be read as CSV text: {error}") from error
+        first, last = lines[-1] + 1, reader.line_num
+        where = f"line {last}" if first >= last else f"lines {first} to {last}"
+        raise ConfigError(
+            f"{path.name}, {where}: a quote that opens there is not closed where its cell ends "
+            f"({error}); repair it, and write a quote inside a cell twice"
+        ) from error
+    header, rows = _named(header, rows)
     _check_header(path.name, header, rows)
-    table = Columns(path.name, tuple(header), tuple(zip(*rows, strict=True)), tuple(lines))
-    if _between(text) != ",":
+    table = Columns(path.name, tuple(header), tuple(zip(*rows, strict=True)), tuple(lines[1:]))
+    if between != ",":
         _refuse_decimal_commas(table)
     return table
+
+
+def _named(header: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """Without columns that have neither a name nor a cell: spreadsheets write such."""
+    bare = [k for k, name in enumerate(header) if not name and not any(row[k] for row in rows)]
+    if not bare or not rows:
+        return header, rows
+    kept = [k for k in range(len(header)) if k not in bare]
+    return [header[k] for k in kept], [[row[k] for k in kept] for row in rows]
 
 
 def _rows(file: str, reader: Iterator[list[str]], width: int) -> Iterator[list[str]]:
@@ -49,9 +70,14 @@ def _rows(file: str, reader: Iterator[list[str]], width: int) -> Iterator[list[s
     for row in reader:
         if row and len(row) != width:
             line = reader.line_num  # type: ignore[attr-defined]
+            mend = "repair that line"
+            if width == 1:
+                mend = "the first line names the columns, so remove what stands above their names"
+            elif sum(map(bool, row)) == 1:
+                mend += ", or remove it if it is no row"
             raise ConfigError(
                 f"{file} line {line} has {how_many(len(row), 'cell')}, but the header names "
-                f"{how_many(width, 'column')}; repair that line"
+                f"{how_many(width, 'column')}; {mend}"
             )
         if len(known) < SHARED:
             known.update((cell, cell.strip()) for cell in row if cell not in known)
@@ -78,18 +104,15 @@ def _text(path: Path) -> str:
 
 
 def _between(text: str) -> str:
-    header = text.partition("\n")[0]
-    return next((sign for sign in BETWEEN if sign in header), ",")
+    header = re.split(r"[\r\n]", QUOTED.sub("", text[:LONGEST_HEADER]), maxsplit=1)[0]
+    return max(BETWEEN, key=header.count)
 
 
 def _refuse_decimal_commas(table: Columns) -> None:
     """A file with semicolons may have decimal commas, and 1,5 would be taken for a text."""
     for name, cells in zip(table.names, table.cells, strict=True):
-        row = next((i for i, cell in enumerate(cells) if DECIMAL_COMMA.fullmatch(cell)), None)
-        if row is None:
-            continue
-        points = (cell.replace(",", ".") for cell in set(cells) if not is_missing(cell))
-        if all(np.isfinite(number(cell)) for cell in points):
+        if with_commas(cells):
+            row = next(i for i, cell in enumerate(cells) if COMMA.fullmatch(cell))
             raise ConfigError(
                 f"{table.file} line {table.lines[row]}, column {name!r} holds {cells[row]!r}, a "
                 f"number with a decimal comma; save the file with decimal points"
@@ -102,5 +125,8 @@ def _check_header(file: str, header: list[str], rows: list[list[str]]) -> None:
     if all(np.isfinite(number(name)) for name in header):
         raise ConfigError(f"the first line of {file} holds only numbers; it must name the columns")
     doubled = [name for name in header if header.count(name) > 1]
+    if "" in doubled:
+        place = len(header) - header[::-1].index("")
+        raise ConfigError(f"{file} has two columns without a name, one at place {place}; name them")
     if doubled:
         raise ConfigError(f"{file} has two columns called {doubled[0]!r}; rename one")
