@@ -29,6 +29,7 @@ PROJECT = {
     "LICENSE": "project/license.md",
 }
 OWN = Path(__file__).parent / "assets"
+MARK = ROOT / "bruit" / "show" / "report" / "mark.svg"
 LINK = re.compile(r"(?P<mark>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```$)", re.MULTILINE | re.DOTALL)
 BUTTON = (
@@ -38,6 +39,9 @@ INNER_MENU = re.compile(
     r'(<nav class="md-nav" data-md-level="2") aria-labelledby="[^"]*"'
     r'([^>]*>\s*<label class="md-nav__title"[^>]*>\s*<span[^>]*></span>\s*)([^<]*?)(?=\s*</label>)'
 )
+PATH = re.compile(
+    r"(?<=[\s,>])(?:bruit|tests|papers|benchmarks)/[\w/.:]+(?=[\s,.<])"
+)  # no tag: may break
 IMAGES = (".svg", ".png")
 
 
@@ -107,7 +111,7 @@ def on_files(files: Files, config: Any) -> Files:
         files.append(File.generated(config, place, content=text))
     for name, content in what_if.parts().items():
         files.append(File.generated(config, f"what-if/{name}", content=content))
-    for asset in sorted(set(OWN.iterdir()) - {what_if.ANSWERS}):
+    for asset in sorted({*OWN.iterdir(), MARK} - {what_if.ANSWERS}):
         files.append(File.generated(config, f"site/{asset.name}", abs_src_path=os.fspath(asset)))
     return files
 
@@ -159,8 +163,8 @@ def on_post_page(output: str, **_: Any) -> str:
 
 def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
     """`br.NAME` in Python code links to what the API says of it, a code such as gossip:MUF-2 to its
-    statement; a column without a name has no heading; the page about what-if has a button that opens
-    it."""
+    statement; a path of a file may break behind its parts; a column without a name has no heading; the
+    page about what-if has a button that opens it."""
 
     def linked(found: re.Match[str]) -> str:
         place = api.page_of(found["name"])
@@ -179,6 +183,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
         html,
     )
     html = codes.linked(html, page.file.url)
+    html = PATH.sub(lambda path: re.sub(r"(/|::|_)", r"\1<wbr>", path[0]), html)
     html = re.sub(r"<th([^>]*)></th>", r"<td\1></td>", html)
     if page.file.src_uri == "how-to/what-if.md":
         return html.replace("</p>", f"</p>\n{BUTTON}", 1)

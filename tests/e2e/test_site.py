@@ -162,6 +162,27 @@ def test_pages_have_no_violations_and_fit(browser, address, scheme, width, paths
 
 
 @in_browser
+def test_words_are_large_enough_and_lines_of_code_fit(browser, address):
+    """The map of protocols was shrunk on phones until nobody could read it; lines were cut at 80."""
+    phone = {"width": 390, "height": 800}
+    page = visit(browser, address, f"{__version__}/how-to/which-network.html", viewport=phone)
+    shown = page.locator("img[src$='which-protocol.svg']")
+    assert shown.evaluate("one => one.clientWidth") >= 600
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.context.close()
+    page = visit(
+        browser,
+        address,
+        f"{__version__}/theory/gossip/attacks.html",
+        viewport={"width": 1280, "height": 800},
+    )
+    lines = page.locator("pre > code").first
+    assert "whoever sees all messages" in lines.inner_text()
+    assert lines.evaluate("one => one.scrollWidth <= one.clientWidth")
+    page.context.close()
+
+
+@in_browser
 def test_search_finds_an_exit_code_online_and_from_a_folder(browser, site, address):
     for place in (address, f"{site.as_uri()}/"):
         page = visit(browser, place, f"{__version__}/index.html")
