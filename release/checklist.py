@@ -117,15 +117,35 @@ def wheel(folder: Path) -> str:
     return f"{len(inside)} files, Python {', '.join(PYTHONS)}, {meta['License-Expression']}"
 
 
-def clean_environment(folder: Path) -> str:
-    """A new environment with the wheel and what it needs, and nothing else: the first command of the README runs."""
+def clean_environments(folder: Path) -> str:
+    """For each Python that is here, a new environment with the wheel and what it needs, and nothing else: the first
+    command of the README runs. A Python that is not here is told."""
     path = next(path for path in _built(folder) if path.suffix == ".whl")
-    called(sys.executable, "-m", "venv", folder / "env")
-    programs = folder / "env" / "bin"
-    called(programs / "python", "-m", "pip", "install", "--quiet", path, cwd=folder)
-    told = called(programs / "bruit", "--version", cwd=folder).strip()
-    ran = json.loads(called(programs / "bruit", "run", "ten-clinics", "--json", cwd=folder))
-    return f"{told}; ten-clinics: accuracy {ran['metrics']['accuracy']:.4f}"
+    said = []
+    for wanted in PYTHONS:
+        program = interpreter(wanted)
+        if program is None:
+            said.append(f"NOT TRIED: Python {wanted}, which is not on the path")
+            continue
+        called(program, "-m", "venv", folder / wanted)
+        programs = folder / wanted / "bin"
+        called(programs / "python", "-m", "pip", "install", "--quiet", path, cwd=folder)
+        told = called(programs / "bruit", "--version", cwd=folder).strip()
+        words = ("run", "ten-clinics", "--json", "--out", f"{wanted}.run")
+        ran = json.loads(called(programs / "bruit", *words, cwd=folder))
+        said.append(f"{told}; ten-clinics: accuracy {ran['metrics']['accuracy']:.4f}")
+    return "\n    ".join(said)
+
+
+def interpreter(wanted: str) -> str | None:
+    """This Python if it is the one wanted, or one of this version on the path; None if there is none that answers."""
+    if wanted == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    try:
+        told = called(f"python{wanted}", "--version")
+    except (NotReady, OSError):
+        return None
+    return f"python{wanted}" if told.startswith(f"Python {wanted}.") else None
 
 
 def sdist(folder: Path) -> str:
@@ -171,7 +191,7 @@ STEPS = (
     Step("the reference is what the code says", reference),
     Step("sdist and wheel are built", build),
     Step("the wheel holds the package, and its metadata are right", wheel),
-    Step("it runs in an environment with only the wheel", clean_environment),
+    Step("it runs in environments with only the wheel", clean_environments),
     Step("the sdist holds everything, and its tests run", sdist),
     Step("licences and bill of materials", bill),
     Step("the documentation is built, and packed for `bruit docs`", documentation),

@@ -9,6 +9,7 @@ to standard error.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -217,7 +218,7 @@ def main() -> None:
         warn(f"error: {error}")
         sys.exit(error.exit_code)
     except OSError as error:
-        warn(f"error: {error}")
+        warn(f"error: {_in_words(error)}")
         sys.exit(2)
     except KeyboardInterrupt as error:
         _say_interrupted(error)
@@ -231,6 +232,14 @@ def main() -> None:
         if cause is not None:
             _say_interrupted(cause)
         raise
+
+
+def _in_words(error: OSError) -> str:
+    """What the operating system refused, without its number: no space left on device: runs/a.run."""
+    if not error.strerror:
+        return str(error)
+    words = error.strerror[0].lower() + error.strerror[1:]
+    return words if error.filename is None else f"{words}: {os.fsdecode(error.filename)}"
 
 
 def _say_interrupted(error: BaseException) -> None:

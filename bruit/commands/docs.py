@@ -26,6 +26,10 @@ def places(version: str) -> list[Path]:
 
 def unpack(copy: Path, into: Path, version: str) -> None:
     """A copy becomes a folder; one of another version, or of something else, is refused."""
+    if not copy.is_file():
+        raise ConfigError(
+            f"there is no file {copy}; bruit-{version}-docs.zip lies beside the wheel"
+        )
     try:
         with zipfile.ZipFile(copy) as packed:
             names = packed.namelist()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -75,3 +76,17 @@ def test_the_bill_names_every_component_once_and_who_needs_whom():
     refs = {one["bom-ref"] for one in made["components"]} | {"pkg:pypi/bruit@1.0"}
     assert set(needs) == refs
     assert json.loads(json.dumps(made)) == made
+
+
+def test_a_python_that_is_not_here_or_does_not_answer_is_not_taken(tmp_path, monkeypatch):
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert checklist.interpreter(here) == sys.executable
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert checklist.interpreter("3.99") is None
+    for wanted, answer in (("3.97", "exit 127"), ("3.98", "echo Python 3.9.1")):
+        (tmp_path / f"python{wanted}").write_text(f"#!/bin/sh\n{answer}\n")
+        (tmp_path / f"python{wanted}").chmod(0o755)
+        assert checklist.interpreter(wanted) is None
+    (tmp_path / "python3.96").write_text("#!/bin/sh\necho Python 3.96.0\n")
+    (tmp_path / "python3.96").chmod(0o755)
+    assert checklist.interpreter("3.96") == "python3.96"

@@ -74,7 +74,10 @@ def test_what_is_no_zip_file_or_not_there_is_refused(call, tmp_path):
     assert "is no zip file" in call("--copy", tmp_path / "docs.zip")[2]
     code, _, said, _ = call("--copy", tmp_path / "none.zip")
     assert code == 2
-    assert "none.zip" in said
+    assert f"there is no file {tmp_path / 'none.zip'}" in said
+    (tmp_path / "share").write_text("a file where a folder should be")
+    code, _, said, _ = call("--copy", copy(tmp_path / "docs.zip", [f"{__version__}/index.html"]))
+    assert (code, said.startswith("error: not a directory: ")) == (2, True)
 
 
 def test_nothing_is_written_outside_of_its_folder(call, tmp_path):
