@@ -163,7 +163,7 @@ def peer_data(
         str | None,
         typer.Option(help="The column to learn or to count; by default the experiment's."),
     ] = None,
-    columns: Annotated[
+    scales: Annotated[
         Path | None,
         typer.Option(
             help="TOML, one `name = [center, scale]` a line; by default the experiment's scales, "
@@ -189,7 +189,7 @@ def peer_data(
 
     Label, columns and classes are those of the experiment's columns file, if it names one.
 
-    Example: bruit peer data mine.csv --label ill --classes no,yes --columns columns.toml --out
+    Example: bruit peer data mine.csv --label ill --classes no,yes --scales scales.toml --out
     site/records.npz
     """
     from bruit.files import check_place
@@ -199,7 +199,7 @@ def peer_data(
 
     check_place(records, force)
     agreed, _ = read(str(experiment))
-    agreement = _agreement(agreed.task, label, columns, classes)
+    agreement = _agreement(agreed.task, label, scales, classes)
     notes: list[str] = []
     count, width = write_records(file, agreement, records, public, notes.append)
     kind = agreed.task.kind
@@ -215,27 +215,27 @@ def peer_data(
 
 
 def _agreement(
-    task: TaskSection, label: str | None, columns: Path | None, classes: str | None
+    task: TaskSection, label: str | None, scales: Path | None, classes: str | None
 ) -> Agreement:
     """What records are prepared by: the experiment's columns file, or else what was given here, and
     of the rest what the experiment says."""
-    from bruit.peers.site.own_csv import read_columns
+    from bruit.peers.site.own_csv import read_scales
     from bruit.tasks.data.agreed_columns import read_agreed
     from bruit.tasks.data.own_rows import Agreement
 
     prepared = None
     if task.columns_file is not None:
-        given = {"--label": label, "--columns": columns, "--classes": classes}
+        given = {"--label": label, "--scales": scales, "--classes": classes}
         option_given = next((option for option, value in given.items() if value is not None), None)
         if option_given is not None:
             raise ConfigError(
                 f"the experiment names the columns file {task.columns_file}, which says "
-                f"label, columns and classes; leave {option_given} out"
+                f"label, scales and classes; leave {option_given} out"
             )
         prepared = read_agreed(task.columns_file)
     named = tuple(name.strip() for name in classes.split(",")) if classes else tuple(task.classes)
-    scales = {name: (pair[0], pair[1]) for name, pair in task.agreed().scales.items()}
-    constants = (scales or None) if columns is None else read_columns(columns)
+    agreed = {name: (pair[0], pair[1]) for name, pair in task.agreed().scales.items()}
+    constants = (agreed or None) if scales is None else read_scales(scales)
     return Agreement(task, label or task.label, constants, named, prepared)
 
 

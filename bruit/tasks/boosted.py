@@ -408,7 +408,7 @@ class BoostedKind(TaskKind):
         if agreement.columns is None:
             raise ConfigError(
                 "the thresholds of stumps lie within agreed ranges of the columns: agree on "
-                "task.scales, or give --columns"
+                "task.scales, or give --scales"
             )
         table = read_rows(path, agreement, tell)
         rows = own_features(table, agreement)

@@ -301,7 +301,7 @@ def test_records_from_a_file_to_a_model(bruit, tmp_path):
         == 0
     )
     (tmp_path / "learn.toml").write_text(LEARN)
-    (tmp_path / "columns.toml").write_text("age = [54.0, 9.0]\n")
+    (tmp_path / "scales.toml").write_text("age = [54.0, 9.0]\n")
     (tmp_path / "mine.csv").write_text("name,age,ill\nAna,63,yes\nBen,41,no\n")
     options = (
         "--experiment",
@@ -310,8 +310,8 @@ def test_records_from_a_file_to_a_model(bruit, tmp_path):
         "ill",
         "--classes",
         "no,yes",
-        "--columns",
-        "columns.toml",
+        "--scales",
+        "scales.toml",
     )
     for peer in range(3):
         (tmp_path / f"net/peer-{peer}/experiment.toml").write_text(LEARN)

@@ -230,7 +230,7 @@ def test_a_real_peers_own_file_gives_a_model_of_its_columns(bruit, tmp_path):
         .replace("components = 5\n", "")
     )
     (tmp_path / "agreed.toml").write_text(text)
-    (tmp_path / "columns.toml").write_text("age = [54.0, 9.0]\nweight = [70.0, 10.0]\n")
+    (tmp_path / "scales.toml").write_text("age = [54.0, 9.0]\nweight = [70.0, 10.0]\n")
     (tmp_path / "mine.csv").write_text(
         "name,age,weight,ill\nAna,63,70,yes\nBen,41,80,no\nEva,50,60,no\n"
     )
@@ -246,8 +246,8 @@ def test_a_real_peers_own_file_gives_a_model_of_its_columns(bruit, tmp_path):
             "ill",
             "--classes",
             "no,yes",
-            "--columns",
-            "columns.toml",
+            "--scales",
+            "scales.toml",
         )
         assert (
             bruit(

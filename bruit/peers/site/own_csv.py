@@ -25,11 +25,11 @@ from bruit.tasks.data.own_rows import Agreement, Constants
 from bruit.tasks.kinds.kind import held_kinds, kinds
 
 
-def read_columns(path: Path) -> Constants:
-    """The agreed columns of a TOML file, one `name = [center, scale]` a line."""
+def read_scales(path: Path) -> Constants:
+    """The agreed scales of a TOML file, one `name = [center, scale]` a line."""
     if not path.is_file():
         raise ConfigError(
-            f"there is no file {path}; it names the agreed columns, one `name = [center, scale]` a "
+            f"there is no file {path}; it names the agreed scales of columns, one `name = [center, scale]` a "
             f"line"
         )
     try:

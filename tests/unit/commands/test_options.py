@@ -19,7 +19,6 @@ OWN_WORDS = {
     "--algorithm": "a plan compares protocols, an attack knows two algorithms, and the help lists "
     "them",
     "--book": "among holders a book makes the group; a report is held against one",
-    "--columns": "an experiment takes a columns file; a peer of one without it takes scales alone",
     "--confidence": "an interval informs at 0.95; a refutation accuses somebody, and is surer",
     "--adjacency": "an epsilon is of one adjacency; a plan takes the usual one where none is named",
     "--delta": "what is asked about an experiment is said at its own delta, all else at 1e-6",

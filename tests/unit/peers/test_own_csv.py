@@ -9,7 +9,7 @@ import pytest
 from bruit.accounts.account import beside
 from bruit.accounts.prices import Price
 from bruit.errors import ConfigError
-from bruit.peers.site.own_csv import read_columns, write_records
+from bruit.peers.site.own_csv import read_scales, write_records
 from bruit.peers.site.own_records import read_share
 from bruit.tasks.data.own_rows import Agreement
 from bruit.tasks.kinds.section import TaskSection
@@ -217,13 +217,13 @@ def test_files_that_are_not_there(csv, tmp_path):
         write_records(tmp_path / "none.csv", agreement(), tmp_path / "records.npz")
     with pytest.raises(ConfigError, match="there is no folder"):
         write_records(csv(), agreement(), tmp_path / "nowhere" / "records.npz")
-    with pytest.raises(ConfigError, match="it names the agreed columns"):
-        read_columns(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="it names the agreed scales"):
+        read_scales(tmp_path / "none.toml")
 
 
 def test_columns_are_read_in_their_order(tmp_path):
     (tmp_path / "columns.toml").write_text("pressure = [132, 18.0]\nage = [54.0, 9]\n")
-    assert list(read_columns(tmp_path / "columns.toml").items()) == list(COLUMNS.items())
+    assert list(read_scales(tmp_path / "columns.toml").items()) == list(COLUMNS.items())
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_columns_are_read_in_their_order(tmp_path):
 def test_wrong_columns_are_named(tmp_path, text, words):
     (tmp_path / "columns.toml").write_text(text)
     with pytest.raises(ConfigError, match=words):
-        read_columns(tmp_path / "columns.toml")
+        read_scales(tmp_path / "columns.toml")
 
 
 HOLES = "id,age,pressure,ill\np1,63,150,yes\np2,,114,no\np3,45,,no\n"
