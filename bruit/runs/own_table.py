@@ -163,7 +163,8 @@ def _by_columns_file(
         "test = 0.0                            # nobody's records are public",
         "own_test = 0.3                        # a share of its own records to judge each peer's model on",
     ]
-    read = _owners_read(table)
+    off = agreed.off_these(Path(data).name)
+    read = [*_owners_read(table), *([off] if off else [])]
     names = {"label": agreed.label.name, "data": _beside(data, folder)}
     text = _text(names, kind, _who_learns(table, count), keys, read, RATES_OF_COLUMNS[kind])
     return OwnExperiment(text=text, read=tuple(read), left_out={}, public="")

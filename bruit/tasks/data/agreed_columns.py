@@ -40,7 +40,7 @@ from bruit.tasks.data.recipe_column import Column
 REFUSE, LEAVE_OUT, INDICATOR = "refuse", "leave out", "indicator"
 CODINGS = {"0/1": (0.0, 1.0), "halves": (-0.5, 0.5)}
 SHIPPED = Path(__file__).parent / "columns_files"
-TOP = ("intercept", "cut", "size", "owner", "drop", "label", "columns")
+TOP = ("suggested_by", "intercept", "cut", "size", "owner", "drop", "label", "columns")
 LABEL = ("name", "classes", "center", "scale", "low", "high")
 HOLES = ("missing", "instead", "hole")
 KEYS = {
@@ -70,7 +70,8 @@ class AgreedColumns:
     columns: the features in order, with the public center and scale of each (`constants`). dropped:
     columns that tables have and nobody uses. leave_out: columns whose holes leave out their row.
     intercept: the constant of the intercept column. owner: the column that says whose a row is, in
-    tables that hold the rows of many. file, digest: which file this is, to the last byte.
+    tables that hold the rows of many. suggested_by: the table of public rows that it was drafted
+    from, if it was. file, digest: which file this is, to the last byte.
     """
 
     columns: tuple[Column, ...]
@@ -80,6 +81,7 @@ class AgreedColumns:
     owner: str | None = None
     dropped: tuple[str, ...] = ()
     leave_out: frozenset[str] = frozenset()
+    suggested_by: str = ""
     file: str = "the agreed columns"
     digest: str = ""
 
@@ -91,6 +93,16 @@ class AgreedColumns:
     def classes(self) -> tuple[str, ...]:
         """The names of the classes, in order; none if a number is learned."""
         return tuple(self.label.classes)
+
+    def off_these(self, table: str) -> str:
+        """That a table of the same name suggested this file, in words: what was to be private may
+        have been read for it. Nothing for other tables."""
+        if not self.suggested_by or table != self.suggested_by:
+            return ""
+        return (
+            f"{self.file} was suggested by the rows of {table}: where these are the same rows, its "
+            "centers, scales, values and classes are covered by no epsilon"
+        )
 
     def refuse(self, task: str, classifies: bool) -> None:
         """Refuse a task that learns something else than what was agreed on."""
@@ -210,6 +222,9 @@ def parse_agreed(
     owner = content.get("owner")
     if owner is not None and not isinstance(owner, str):
         raise ConfigError(f"{file}: owner is the name of a column, found {owner!r}")
+    suggested = content.get("suggested_by", "")
+    if not isinstance(suggested, str):
+        raise ConfigError(f"{file}: suggested_by is the name of a table, found {suggested!r}")
     dropped = texts_of(file, "drop", content.get("drop", []))
     found = AgreedColumns(
         columns=tuple(columns),
@@ -219,6 +234,7 @@ def parse_agreed(
         owner=owner,
         dropped=dropped,
         leave_out=frozenset(leave_out),
+        suggested_by=suggested,
         file=file,
         digest=digest,
     )

@@ -118,7 +118,11 @@ def agreed_table(agreed: AgreedColumns, table: Columns, name: str, owner: str | 
         label_names=agreed.classes,
         owner_names=owner_names,
         notes=(f"prepared by {agreed.file}",),
-        facts=(*found.reading.facts(), Fact(sentence, "agreed")),
+        facts=(
+            *found.reading.facts(),
+            Fact(sentence, "agreed"),
+            *([Fact(off, "private rows")] if (off := agreed.off_these(table.file)) else []),
+        ),
         label=agreed.label.name,
         classes_from="agreed",
         reading=found.reading,
@@ -136,7 +140,8 @@ def in_words(agreed: AgreedColumns, found: AgreedRows) -> list[str]:
     """What became of the rows, for the eyes of their owner."""
     cut = {name: part.cut for name, part in found.cells.items() if part.cut}
     others = {name: part.others for name, part in found.cells.items() if part.others}
-    lines = found.reading.sentences()
+    off = agreed.off_these(found.table.file)
+    lines = [*found.reading.sentences(), *([off] if off else [])]
     for column in agreed.columns:
         name = column.name
         if name in cut:

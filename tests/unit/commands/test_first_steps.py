@@ -144,7 +144,9 @@ def test_by_a_columns_file_nobody_is_public_and_only_owners_are_counted(here):
     said = _init("--data", "mine.csv", "--columns", "columns.toml")
     assert said.exit_code == 0, said.output
     about = json.loads(said.output)
-    assert about["read_off_the_rows"] == ["how many owners there are, 6"]
+    counted, suggested = about["read_off_the_rows"]
+    assert counted == "how many owners there are, 6"
+    assert "suggested by the rows of mine.csv: where these are the same rows" in suggested
     assert (about["public"], about["peers"], about["left_out"]) == ("", 6, {})
     file = read("sub/own.toml")[0]
     assert (file.task.test, file.task.own_test, file.task.rows) == (0.0, 0.3, "none")

@@ -8,11 +8,12 @@ import pytest
 
 from bruit.errors import ConfigError
 from bruit.tasks import Logistic, Ridge
-from bruit.tasks.data.agreed_columns import parse_agreed
-from bruit.tasks.data.agreed_rows import complaints, fitting
+from bruit.tasks.data.agreed_columns import parse_agreed, read_agreed
+from bruit.tasks.data.agreed_rows import complaints, fitting, in_words
 from bruit.tasks.data.drafts.public_rows import suggest
 from bruit.tasks.data.formats.dates import days
 from bruit.tasks.data.formats.frames import as_columns
+from bruit.tasks.data.formats.tables import read_table
 
 ROWS = 200
 PUBLIC = {
@@ -190,3 +191,27 @@ def test_numbers_without_a_scale_and_names_of_two_lines():
     assert "an\nid" in found.agreed.dropped
     with pytest.raises(ConfigError, match="label 'ill' holds a number above"):
         suggest(as_columns(PUBLIC | {"ill": huge}), "ill")
+
+
+def test_a_file_suggested_by_the_rows_it_is_used_on_says_so(tmp_path, monkeypatch):
+    """Whoever gives private rows for public ones would be told that all was agreed on."""
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        ",".join("" if one is None else str(one) for one in row)
+        for row in zip(*PUBLIC.values(), strict=True)
+    ]
+    for name in ("mine.csv", "survey.csv"):
+        (tmp_path / name).write_text("\n".join([",".join(PUBLIC), *lines]) + "\n")
+    (tmp_path / "columns.toml").write_text(suggest(read_table("survey.csv"), "ill", "clinic").text)
+    asked = {"split": "owner", "columns_file": "columns.toml", "test": 0.0, "own_test": 0.2}
+    for name, told in (("survey.csv", True), ("mine.csv", False)):
+        facts = Logistic.load(name, rows="none", **asked).describe()["public"]
+        found = [one for one in facts if "suggested by the rows of survey.csv" in one["fact"]]
+        assert [one["from"] for one in found] == ["private rows"] * told
+        agreed = read_agreed("columns.toml")
+        words = " ".join(in_words(agreed, fitting(agreed, read_table(name))))
+        assert ("covered by no epsilon" in words) == told
+    assert suggest(as_columns(PUBLIC), "ill").agreed.suggested_by == ""
+    columns = {"a": {"kind": "two", "values": [0, 1]}}
+    with pytest.raises(ConfigError, match="suggested_by is the name of a table, found 7"):
+        parse_agreed({"suggested_by": 7, "label": {"name": "y"}, "columns": columns})

@@ -41,6 +41,7 @@ from bruit.tasks.data.columns import (
 )
 from bruit.tasks.data.drafts.words import key, quoted
 from bruit.tasks.data.formats.dates import ISO, are_dates, day, days, usual_forms
+from bruit.tasks.data.formats.frames import ROWS
 from bruit.tasks.data.table import LABEL_NAMES, OWNER_NAMES, the_one
 
 RARE = 0.01  # values that occur in a smaller share of the rows are taken for "other"
@@ -52,7 +53,7 @@ HEAD = """\
 # whoever is in them. If that is not so, throw this file away. Read it, correct it by what you know, and let
 # everybody who takes part read it and say yes.
 
-intercept = 0.3         # the constant of the intercept column
+{by}intercept = 0.3         # the constant of the intercept column
 cut = 3.0               # numbers are cut at so many scales from their center
 size = 0.5              # what a number one scale from its center becomes
 """
@@ -81,7 +82,9 @@ def suggest(table: Columns, label: str | None = None, owner: str | None = None) 
     used = [name for name in features if name not in left_out]
     if not used:
         raise ConfigError(f"{table.file} has no column that something can be learned from")
-    text = HEAD.format(rows=len(table.lines), file=table.file)
+    named = table.file != ROWS  # a table in hand has no name
+    by = f"suggested_by = {quoted(table.file)}\n" if named else ""
+    text = HEAD.format(rows=len(table.lines), file=table.file, by=by)
     if owner is not None:
         table.of(owner)
         text += f"owner = {quoted(owner)}\n"
