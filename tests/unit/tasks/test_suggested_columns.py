@@ -176,13 +176,6 @@ def test_numbers_with_commas_are_told():
     assert found.left_out["age"] == "numbers with a comma; write them with a point to use them"
 
 
-def test_a_category_of_which_every_value_is_rare_is_left_out():
-    """It used to end in a ValueError: a base was chosen among no values."""
-    rows = {"icd": [f"K{k % 150}" for k in range(450)], "y": [k % 2 for k in range(450)]}
-    found = suggest(as_columns(rows | {"age": list(range(50)) * 9}))
-    assert found.left_out == {"icd": "150 different texts, each in less than one of 100 rows"}
-
-
 def test_numbers_without_a_scale_and_names_of_two_lines():
     """They used to end in an OverflowError, and in a file that is no TOML."""
     huge = [1e308, *PUBLIC["age"][1:]]
