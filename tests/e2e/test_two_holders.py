@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bruit.accounts.account import beside
+from bruit.accounts.prices import Price
 from bruit.peers.wire.identity import Identity
 from bruit.tasks.pairs import auc, gini, kendall_tau, u_statistic
 
@@ -126,12 +127,16 @@ def test_disagreement_is_told_on_both_sides_and_costs_nothing(tables):
 
 
 def test_a_limit_is_kept_and_the_partner_is_not_left_waiting(tables):
+    """The limit is passed by another question that was paid for meanwhile; one that is above it from
+    the first waits for nobody."""
     folder, _ = tables
-    one, address = listening(folder, "--epsilon", "4", "--limit", "1")
+    one, address = listening(folder, "--epsilon", "4", "--limit", "5")
+    meanwhile = Price.stated("another question", 3.0, 0.0, "record", "somebody else")
+    beside(folder / "a.csv").charge(meanwhile)
     other = start(folder, "b", "a", "--with", address, "--epsilon", "4")
     _, errors = one.communicate(timeout=DEADLINE)
     assert one.returncode == 2
-    assert "above the limit 1" in errors
+    assert "above the limit 5" in errors
     _, errors = other.communicate(timeout=DEADLINE)
     assert other.returncode == 2
     assert "the other holder hung up" in errors or "broke" in errors
