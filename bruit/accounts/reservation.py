@@ -2,7 +2,8 @@
 
     reserved = the releases planned, each at what it costs          settled = the releases that were made
 
-One that stopped before it released anything is settled at nothing, and reserves again when it goes on.
+One that stopped before it released anything gives back what it has reserved itself, and reserves again when
+it goes on. What an earlier start reserved stays: its journal may have been put back since.
 A release that the reservation does not cover is charged before it is committed, so whatever left is in
 the account at any moment; a run that was killed stays charged in full. One that goes on from its journal
 is not charged again. One that begins anew, with a new journal, draws new noise: that is another charge,
@@ -14,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import final
 
 from bruit.accounts.account import Account
@@ -76,6 +77,7 @@ class Reservation:
     run: str
     price: Price
     budget: Budget | None = None
+    made_now: bool = field(default=False, init=False)  # by this start, and by no earlier one
 
     def check(self, released: int) -> None:
         """Refuse the run if it would cost too much; write nothing. `released`: lines that its journal
@@ -118,6 +120,13 @@ class Reservation:
                 before[-1].price.epsilon,
             )
         self.account.charge(self.price)
+        self.made_now = True
+
+    def give_back(self) -> None:
+        """This start stopped before it released anything, and paid for nothing then. A reservation
+        that was there already stays: an old copy of the journal knows of no release either."""
+        if self.made_now:
+            self.settle(())
 
     def cover(self, counts: Iterable[tuple[Event, int]]) -> None:
         """Before releases are committed: charge what the reservation does not hold, all that the door
@@ -155,8 +164,6 @@ class Reservation:
             (event.promised(), count) for event, count in counts if not isinstance(event, Mask)
         )
         known = self.account.balance().known(self.price.key)
-        if known is None and not made:
-            return  # it was refused, or stopped, before it reserved anything
         if known is None or not known.settled or known.price.events != made:
             self.account.settle(priced(self.price, made))
 

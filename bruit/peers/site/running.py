@@ -405,12 +405,12 @@ def run_participants(
 
 
 def _settled(of: Participant) -> dict[str, Any]:
-    """What the account of the records says of this run; settled when it has ended, and at nothing
+    """What the account of the records says of this run; settled when it has ended, and given back
     where it stopped, or gave up, before anything was released."""
     if of.paying is None:
         return {}
     if not of.host.broken and not of.host.journal.lines:
-        of.paying.settle(())
+        of.paying.give_back()
     elif of.host.ended and not of.host.broken:
         of.paying.settle(of.host.ledger.counts_of(of.host.me))
     account = of.paying.account

@@ -226,3 +226,19 @@ def test_who_stops_after_a_release_keeps_what_is_reserved(sites: list[Path]) -> 
     write_report(one)
     (charged,) = beside(records(sites[0])).balance().charged
     assert (charged.settled, charged.price.events) == (False, price.events)
+
+
+def test_what_an_earlier_start_reserved_is_not_given_back(sites: list[Path]) -> None:
+    """It was killed after releases, say, and its journal of before the first one was put back: a
+    start that stops at once was refunded what had been released."""
+    (killed,) = built(sites[:1])
+    killed.paying.begin()  # type: ignore[union-attr]
+    killed.host.journal.close()
+    (one,) = built(sites[:1])
+    one.paying.begin()  # type: ignore[union-attr]
+    assert not one.host.journal.lines
+    one.host.journal.close()
+    one.host.gave_up = "gave up, for a test"
+    write_report(one)
+    (charged,) = beside(records(sites[0])).balance().charged
+    assert (charged.settled, charged.price.events) == (False, one.paying.price.events)  # type: ignore[union-attr]
