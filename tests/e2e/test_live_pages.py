@@ -162,8 +162,9 @@ def ready(page):
     """The form is filled, or the first answer is drawn."""
     until(
         page,
-        """() => document.body.dataset.answered || document.getElementById("experiment")?.value?.length > 9 ||
-          document.body.dataset.shown || document.getElementById("connected")?.textContent""",
+        """() => document.body.dataset.answered || document.body.dataset.shown ||
+          document.getElementById("experiment")?.value?.length > 9 && !document.getElementById("fields").inert ||
+          document.getElementById("connected")?.textContent""",
     )
 
 
@@ -320,6 +321,26 @@ def test_a_question_has_its_own_address_and_becomes_an_experiment(browser, addre
     page.click("#start")
     page.wait_for_url("**/runs/what-if-butterfly")
     page.wait_for_selector("#open-report", state="visible", timeout=60_000)
+    assert page.heard == []
+
+
+def test_nobody_types_into_fields_that_do_not_hold_the_text_yet(browser, address):
+    """What was typed before the first answer had come was made into a text with the empty fields
+    beside it."""
+    page = visit(browser, address)
+    ready(page)
+    page.click("#change > summary")
+    page.evaluate(
+        """() => {
+          const asked = window.fetch;
+          window.fetch = (...what) => new Promise((go) => { window.answer = () => go(asked(...what)); });
+          document.getElementById("example").dispatchEvent(new Event("change"));
+        }"""
+    )
+    assert page.evaluate("() => document.getElementById('fields').inert")
+    page.evaluate("() => window.answer()")
+    until(page, "() => !document.getElementById('fields').inert")
+    assert page.input_value("#field-privacy-clip") == "0.05"
     assert page.heard == []
 
 

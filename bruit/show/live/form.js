@@ -131,8 +131,10 @@ function tellProblems(problems) {
   byId("experiment").toggleAttribute("aria-invalid", elsewhere.length > 0);
 }
 
+/* Until the fields hold what the text says nobody can type there: fields of before would make another text. */
 async function check(refill) {
   const mine = ++checks;
+  if (refill) byId("fields").inert = true;
   try {
     const found = await post("/api/check", { experiment: byId("experiment").value });
     if (mine !== checks) return found.problems.length === 0; // a later question is under way
@@ -142,6 +144,8 @@ async function check(refill) {
   } catch (error) {
     byId("wrong").textContent = error.message;
     return false;
+  } finally {
+    if (mine === checks) byId("fields").inert = false;
   }
 }
 
