@@ -11,13 +11,11 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from bruit.algorithms.door import OnGrid
 from bruit.algorithms.gossip.decor import Decor
 from bruit.arrays import Array
 from bruit.graphs import Graph
-from bruit.planning.gossip import graph_to_mix, mixings
+from bruit.planning.gossip import graph_to_mix, losses_of_pairs, mixings
 from bruit.planning.noise import Planned, least_multiplier, least_noise
 from bruit.planning.option import Option, ToldError, Traits, refuse_idle, told_error
 from bruit.planning.question import Question
@@ -79,17 +77,10 @@ class _Ratio(NamedTuple):
 
 
 def _losses(graph: Graph, ratio: float, rounds: int) -> Array:
-    from bruit.privacy.exact import CorrelatedNoise, correlated_losses, one_blas_thread
+    from bruit.privacy.exact import CorrelatedNoise, correlated_losses
 
-    noise, n = CorrelatedNoise(pair=ratio), graph.n
-    with one_blas_thread():
-        if graph.group is not None:
-            one = correlated_losses(graph, noise, rounds, (0,))
-            m = np.stack([one[graph.translate(v)] for v in range(n)], axis=1)
-        else:
-            m = np.stack([correlated_losses(graph, noise, rounds, (v,)) for v in range(n)], axis=1)
-    np.fill_diagonal(m, np.nan)
-    return np.asarray(m)
+    noise = CorrelatedNoise(pair=ratio)
+    return losses_of_pairs(graph, lambda v: correlated_losses(graph, noise, rounds, (v,)))
 
 
 def _noise(question: Question, way: _Ratio) -> float:

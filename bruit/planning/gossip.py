@@ -22,6 +22,7 @@ from bruit.algorithms.gossip.chebyshev import Public as Accelerated
 from bruit.algorithms.gossip.exchange import message_form
 from bruit.algorithms.gossip.gossip_sgd import GossipSGD
 from bruit.algorithms.gossip.muffliato import muffliato
+from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph, spectral_gap
 from bruit.planning.noise import Planned, least_multiplier, least_noise
@@ -154,6 +155,21 @@ def mixings(graph: Graph) -> list[int]:
         raise PrivacyError(f"the spectral gap of {graph.name} is 0: peers never agree; connect it")
     once = math.ceil(-1 / math.log1p(-gap))
     return sorted({1, once, math.ceil(once * math.log(graph.n))})
+
+
+def losses_of_pairs(graph: Graph, view: Callable[[int], Array]) -> Array:
+    """m[u, v] from what one observer v sees, for all of them; one view is enough where peers are all
+    alike  # (n, n), nan on the diagonal."""
+    from bruit.privacy.exact import one_blas_thread
+
+    with one_blas_thread():
+        if graph.group is not None:
+            one = view(0)
+            m = np.stack([one[graph.translate(v)] for v in range(graph.n)], axis=1)
+        else:
+            m = np.stack([view(v) for v in range(graph.n)], axis=1)
+    np.fill_diagonal(m, np.nan)
+    return np.asarray(m)
 
 
 def _trust(question: Question) -> str:

@@ -19,7 +19,7 @@ from bruit.algorithms.gossip.masked_consensus import MaskedConsensus
 from bruit.arrays import Array
 from bruit.errors import PrivacyError
 from bruit.graphs import Graph
-from bruit.planning.gossip import graph_to_mix, mixings
+from bruit.planning.gossip import graph_to_mix, losses_of_pairs, mixings
 from bruit.planning.noise import Planned, least_multiplier, least_noise
 from bruit.planning.option import Option, ToldError, Traits, refuse_idle, told_error
 from bruit.planning.question import Question
@@ -88,16 +88,10 @@ def _ways(graph: Graph) -> list[tuple[int, float, float]]:
 
 
 def _way(question: Question, graph: Graph, mixing: int, tau: float, omega: float) -> _RoundChoice:
-    from bruit.privacy.exact import MaskedRound, masked_losses, one_blas_thread
+    from bruit.privacy.exact import MaskedRound, masked_losses
 
-    each, n = MaskedRound(mixing, tau, omega), graph.n
-    with one_blas_thread():
-        if graph.group is not None:
-            one = masked_losses(graph, [each], 0)
-            m = np.stack([one[graph.translate(v)] for v in range(n)], axis=1)
-        else:
-            m = np.stack([masked_losses(graph, [each], v) for v in range(n)], axis=1)
-    np.fill_diagonal(m, np.nan)
+    each = MaskedRound(mixing, tau, omega)
+    m = losses_of_pairs(graph, lambda v: masked_losses(graph, [each], v))
     learner = MaskedConsensus(mixing=mixing, tau=tau, omega=omega)
     return _RoundChoice(learner, question.contributions * np.minimum(m, 1.0))
 
